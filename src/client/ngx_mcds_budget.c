@@ -12,14 +12,15 @@
 
 
 /*
- * How much later than the timeout a first wait ends: an operation that takes
- * the whole timeout ends by itself before that; milliseconds.
+ * How much later than the timeout of the pool the first wait of a request ends,
+ * in milliseconds: an operation that takes the whole timeout ends by itself
+ * before that.
  */
 #define NGX_MCDS_WAIT_SLACK       5
 
 /*
- * The minimum wait when the budget is spent, enough for the reply of a healthy
- * server; milliseconds.
+ * The minimum wait of a request whose budget is spent, in milliseconds: enough
+ * for the reply of a healthy server.
  */
 #define NGX_MCDS_WAIT_LEAST       2
 
@@ -29,7 +30,9 @@ static void ngx_mcds_wait_set_timer(void);
 static void ngx_mcds_wait_handler(ngx_event_t *ev);
 
 
-/* the waits of this worker; the head has the earliest deadline */
+/*
+ * the waits of this worker's requests; the first one has the earliest deadline
+ */
 
 static ngx_queue_t  ngx_mcds_waits;
 static ngx_event_t  ngx_mcds_wait_event;
@@ -96,7 +99,10 @@ ngx_mcds_wait_cancel(ngx_mcds_wait_t *wait)
 }
 
 
-/* searches from the end, as most waits have the same timeout */
+/*
+ * inserts a wait into the queue by its deadline; searches from the end, as most
+ * waits have the same timeout
+ */
 
 static void
 ngx_mcds_wait_insert(ngx_mcds_wait_t *wait)
@@ -109,7 +115,10 @@ ngx_mcds_wait_insert(ngx_mcds_wait_t *wait)
 
         ngx_mcds_timer_init(&ngx_mcds_wait_event, ngx_mcds_wait_handler);
 
-        /* an operation delays the exit of a worker, its waiter does not */
+        /*
+         * an operation in memcached delays the exit of a worker, a request that
+         * waits for it does not
+         */
 
         ngx_mcds_wait_event.cancelable = 1;
     }

@@ -27,17 +27,18 @@
 typedef struct ngx_mcds_wait_s  ngx_mcds_wait_t;
 
 
-/* the budget of one request; zeroed at first */
+/* the time that one request may wait for memcached; zeroed at first */
 
 typedef struct {
-    ngx_msec_t            limit;       /* the longest timeout of a wait so
-                                          far */
-    ngx_msec_t            spent;       /* the duration of the waits that have
-                                          ended */
+    /* the longest timeout of the request's waits so far */
+    ngx_msec_t            limit;
+
+    /* the total duration of the request's waits that have ended */
+    ngx_msec_t            spent;
 } ngx_mcds_budget_t;
 
 
-/* a wait of a request; zeroed at first, and reusable */
+/* a wait of a request for memcached; zeroed at first, and reusable */
 
 struct ngx_mcds_wait_s {
     ngx_queue_t           queue;
@@ -51,9 +52,9 @@ struct ngx_mcds_wait_s {
 
 
 /*
- * Starts a wait that is not active; timeout is that of the pool of the
- * operation.  The handler is called once if the wait has not ended in time,
- * never from inside of this call.
+ * Starts a wait of a request; the wait must not be active, and timeout is that
+ * of the pool of the operation.  The handler is called once if the wait has not
+ * ended in time, never from inside of this call.
  */
 
 void ngx_mcds_wait_begin(ngx_mcds_wait_t *wait, ngx_mcds_budget_t *budget,
@@ -61,14 +62,17 @@ void ngx_mcds_wait_begin(ngx_mcds_wait_t *wait, ngx_mcds_budget_t *budget,
 
 
 /*
- * Ends a wait, before or after its handler was called, and charges its
- * duration, up to the time until, to the budget.  Allowed at any time.
+ * Ends a wait of a request, before or after its handler was called, and charges
+ * its duration, up to the time until, to the budget.  Allowed at any time.
  */
 
 void ngx_mcds_wait_end(ngx_mcds_wait_t *wait, ngx_msec_t until);
 
 
-/* Ends a wait without charging its duration.  Allowed at any time. */
+/*
+ * Ends a wait of a request without charging its duration to the budget.
+ * Allowed at any time.
+ */
 
 void ngx_mcds_wait_cancel(ngx_mcds_wait_t *wait);
 

@@ -11,34 +11,42 @@
 #include "ngx_mcds_exchange.h"
 
 
-/* how often a counter may disappear between two of its steps */
+/*
+ * the number of times that a counter may disappear between two steps of an
+ * operation
+ */
 #define NGX_MCDS_CLASSIC_ROUNDS   3
 
 
 typedef enum {
-    NGX_MCDS_STEP_CHECK = 0,      /* gets: compare the old value */
+    NGX_MCDS_STEP_CHECK = 0,      /* "gets", to compare the old value */
     NGX_MCDS_STEP_CHANGE,         /* the command of the operation itself */
-    NGX_MCDS_STEP_CREATE,         /* add, for a counter */
-    NGX_MCDS_STEP_LEARN           /* gets: the CAS of the new value */
+    NGX_MCDS_STEP_CREATE,         /* "add", which creates a missing counter */
+    NGX_MCDS_STEP_LEARN           /* "gets", to learn the CAS value of the new
+                                     value */
 } ngx_mcds_step_e;
 
 
 typedef struct {
     ngx_queue_t            queue;
     ngx_mcds_server_t     *server;
-    ngx_mcds_op_t         *op;           /* the operation that the steps
-                                            execute */
+
+    /* the operation that the steps execute */
+    ngx_mcds_op_t         *op;
+
     ngx_mcds_op_t          step_op;
 
-    ngx_event_t            timer;        /* runs from the second step on */
+    ngx_event_t            timer;        /* the timer of the operation, from the
+                                            second step on */
     ngx_msec_t             deadline;
 
-    ngx_uint_t             step;         /* ngx_mcds_step_e */
+    ngx_uint_t             step;         /* the current step, of
+                                            ngx_mcds_step_e */
     ngx_uint_t             rounds;
-    ngx_uint_t             changed;      /* a value was stored */
+    ngx_uint_t             changed;      /* 1: a step has stored a value */
 
-    ngx_mcds_request_t     req;          /* the request; its strings follow this
-                                            struct */
+    /* the request of the operation; its strings follow this struct in memory */
+    ngx_mcds_request_t     req;
 } ngx_mcds_steps_t;
 
 
@@ -65,7 +73,7 @@ static void ngx_mcds_classic_done(ngx_mcds_steps_t *steps,
     ngx_mcds_result_t *result);
 
 
-/* the sequences of this worker */
+/* the operations of this worker that take several steps */
 
 static ngx_queue_t  ngx_mcds_classic_queue;
 
@@ -204,7 +212,7 @@ ngx_mcds_classic_free(ngx_mcds_steps_t *steps)
 }
 
 
-/* sends the command of the current step */
+/* sends the command of the current step of an operation */
 
 static void
 ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
@@ -237,7 +245,7 @@ ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
         req.text.len = ngx_sprintf(text, "%uL", req.initial) - text;
         break;
 
-    default: /* NGX_MCDS_STEP_CHANGE */
+    default: /* the step NGX_MCDS_STEP_CHANGE */
         break;
     }
 
@@ -271,7 +279,10 @@ ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step)
 }
 
 
-/* other operations of the connection may be on time, so only this one ends */
+/*
+ * The time of an operation of several steps is over.  Other operations of the
+ * connection may be on time, so only this one ends.
+ */
 
 static void
 ngx_mcds_classic_timer_handler(ngx_event_t *ev)
@@ -303,7 +314,7 @@ ngx_mcds_classic_answered(void *data, ngx_mcds_result_t *result)
         ngx_mcds_classic_created(steps, result);
         break;
 
-    default: /* NGX_MCDS_STEP_LEARN */
+    default: /* the step NGX_MCDS_STEP_LEARN */
         ngx_mcds_classic_learned(steps, result);
         break;
     }
@@ -327,7 +338,10 @@ ngx_mcds_classic_checked(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
         return;
     }
 
-    /* a server without CAS values could not detect a change in between */
+    /*
+     * a server without CAS values could not detect a change of the value in
+     * between
+     */
 
     if (result->cas == 0) {
         ngx_mcds_classic_fail(steps, NGX_MCDS_SERVER_ERROR);
@@ -441,7 +455,8 @@ ngx_mcds_classic_learned(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
         && req->verb == NGX_MCDS_ADD)
     {
         /*
-         * the value was already replaced: as if another client had been first
+         * the stored value was already replaced: the result is as if another
+         * client had been first
          */
 
         rc = NGX_MCDS_NOT_STORED;
@@ -466,8 +481,8 @@ ngx_mcds_classic_fail(ngx_mcds_steps_t *steps, ngx_uint_t rc)
     ngx_memzero(&result, sizeof(ngx_mcds_result_t));
 
     /*
-     * these codes say that nothing was sent, which is true only of the last
-     * step
+     * these result codes say that nothing was sent, which is true only of the
+     * last step
      */
 
     if (steps->changed && !ngx_mcds_answered(rc) && rc < NGX_MCDS_TIMEOUT) {

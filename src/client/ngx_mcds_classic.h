@@ -31,18 +31,26 @@
 #include "ngx_mcds_conn.h"
 
 
-/* Returns 1 if the request takes more than one command. */
+/*
+ * Returns 1 if the request takes more than one command of the classic protocol.
+ */
 
 ngx_uint_t ngx_mcds_classic_needed(ngx_mcds_request_t *req);
 
 
-/* Submits such a request, like ngx_mcds_server_submit(). */
+/*
+ * Submits a request that takes more than one command, like
+ * ngx_mcds_server_submit().
+ */
 
 void ngx_mcds_classic_submit(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
-/* Frees all sequences of a pool, without calling a handler. */
+/*
+ * Frees all operations of several commands in a pool, without calling a
+ * handler.
+ */
 
 void ngx_mcds_classic_exit(ngx_mcds_pool_t *pool);
 

@@ -21,16 +21,18 @@
 #include "ngx_mcds_stat.h"
 
 
-/* libmemcached aborts with more servers */
+/* the maximum number of servers in a pool: libmemcached aborts with more */
 #define NGX_MCDS_MAX_SERVERS      100
 
-/* two bits of a CAS value identify the replica */
+/*
+ * the maximum number of replicas: two bits of a CAS value identify the replica
+ */
 #define NGX_MCDS_MAX_REPLICAS     4
 
-/* the maximum length of user and password together; bytes */
+/* the maximum length of user and password together, in bytes */
 #define NGX_MCDS_MAX_AUTH         512
 
-/* values of this size and above use the bulk connection; bytes */
+/* values of this size and above use the server's bulk connection; bytes */
 #define NGX_MCDS_BULK             32768
 
 
@@ -39,63 +41,73 @@ typedef struct ngx_mcds_point_s   ngx_mcds_point_t;
 
 
 typedef enum {
-    NGX_MCDS_MODULA = 0,          /* libmemcached's default */
+    NGX_MCDS_MODULA = 0,          /* libmemcached's default, without a ring */
     NGX_MCDS_MODULA_CRC,          /* Cache::Memcached, nginx's "hash" */
-    NGX_MCDS_KETAMA,              /* 160 points, MD5, weighted */
-    NGX_MCDS_CONSISTENT,          /* libmemcached's other ring, 100 points */
-    NGX_MCDS_NGINX_CONSISTENT     /* nginx's "hash ... consistent" */
+    NGX_MCDS_KETAMA,              /* ring of 160 points a server, MD5,
+                                     weighted */
+    NGX_MCDS_CONSISTENT,          /* libmemcached's other ring, of 100 points a
+                                     server */
+    NGX_MCDS_NGINX_CONSISTENT     /* ring of nginx's "hash ... consistent" */
 } ngx_mcds_distribution_e;
 
 
 struct ngx_mcds_pool_s {
     ngx_str_t             name;
-    ngx_str_t             prefix;       /* prepended to all keys */
+    ngx_str_t             prefix;       /* prepended to all keys of the pool */
 
     ngx_msec_t            timeout;      /* timeout of an operation */
     ngx_msec_t            connect_timeout;
-    ngx_uint_t            max_fails;    /* 0: the breaker never opens */
+    ngx_uint_t            max_fails;    /* failures that open a server's
+                                           breaker; 0: it never opens */
     ngx_msec_t            fail_timeout;
-    ngx_uint_t            max_pending;  /* maximum of operations on a
+    ngx_uint_t            max_pending;  /* maximum of pending operations on a
                                            connection */
     size_t                max_pending_size;
-    ngx_msec_t            keepalive;    /* timeout of an idle connection, 0:
+    ngx_msec_t            keepalive;    /* timeout of an idle connection; 0:
                                            none */
 
-    ngx_uint_t            classic;      /* use the classic protocol */
-    ngx_uint_t            no_ttl;       /* items are stored without expiry */
+    ngx_uint_t            classic;      /* 1: use the classic protocol */
+    ngx_uint_t            no_ttl;       /* 1: items are stored without expiry */
 
-    ngx_str_t             user;         /* memcached -Y; empty: no
-                                           authentication */
+    ngx_str_t             user;         /* user to authenticate as (memcached
+                                           -Y); empty: none */
     ngx_str_t             password;
 
 #if (NGX_SSL)
-    ngx_ssl_t            *ssl;          /* memcached -Z, or NULL */
+    ngx_ssl_t            *ssl;          /* TLS (memcached -Z), or NULL */
 #endif
-    ngx_str_t             ssl_name;     /* name in the certificate; C string */
-    ngx_str_t             ssl_trusted;  /* file of trusted certificates */
+    ngx_str_t             ssl_name;     /* server name in the certificate; C
+                                           string */
+    ngx_str_t             ssl_trusted;  /* file of trusted CA certificates */
     ngx_uint_t            ssl_verify;
 
-    ngx_uint_t            replicas;     /* number of servers with a copy of a
+    ngx_uint_t            replicas;     /* number of servers with a copy of each
                                            key */
-    ngx_uint_t            eject;        /* keys of pages move away from a server
-                                           that is down */
+    ngx_uint_t            eject;        /* 1: keys of pages move away from a
+                                           server that is down */
     ngx_uint_t            distribution;
-    ngx_array_t           servers;      /* ngx_mcds_server_t */
+    ngx_array_t           servers;      /* array of ngx_mcds_server_t */
 
-    /* computed for the distribution */
-    void                 *memcached;    /* memcached_st, or NULL */
-    void                 *ejecting;     /* memcached_st without servers that are
-                                           down, or NULL */
+    /* fields that are computed for the distribution of keys */
+    void                 *memcached;    /* memcached_st, libmemcached's handle,
+                                           or NULL */
+    void                 *ejecting;     /* memcached_st without the servers that
+                                           are down, or NULL */
     ngx_uint_t            weight;       /* sum of the servers' weights */
     ngx_mcds_point_t     *points;
     ngx_uint_t            npoints;
 
-    uint64_t              purges;       /* purges by this worker, see
-                                           ngx_mcds_tag.h */
+    /*
+     * the newest value of the counter of purges that this worker knows, see
+     * ngx_mcds_tag.h
+     */
+    uint64_t              purges;
 
-    /* of this worker, for ngx_mcds_raise.h */
-    time_t                marked;       /* when a mark was last seen */
-    ngx_uint_t            unmarked;     /* the server does not preserve marks */
+    /* fields of this worker about marks of counters, see ngx_mcds_raise.h */
+    time_t                marked;       /* when a marked counter was last
+                                           seen */
+    ngx_uint_t            unmarked;     /* 1: give no marks, as a server's clock
+                                           is years ahead */
 };
 
 
@@ -109,10 +121,10 @@ ngx_mcds_pool_t *ngx_mcds_pool_create(ngx_pool_t *pool, ngx_str_t *name);
 
 
 /*
- * Adds a server.  address is "host", "host:port", "[v6]:port" or "unix:path";
- * the default port is 11211.  A host name is looked up now, unless down is 1:
- * then the server keeps its keys, and operations on them end with DOWN.
- * Returns NULL, or an error text in pool memory.
+ * Adds a server to the pool.  address is "host", "host:port", "[v6]:port" or
+ * "unix:path"; the default port is 11211.  A host name is looked up now, unless
+ * down is 1: then the server keeps its keys, and operations on them end with
+ * DOWN. Returns NULL, or an error text in pool memory.
  */
 
 char *ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
@@ -120,10 +132,10 @@ char *ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
 
 /*
- * Adds the servers and options of a configuration string of libmemcached, in
- * which words may be separated by any blanks and line ends.  Options that are
- * unsafe or have no meaning here are rejected first.  Returns NULL, or an error
- * text in pool memory.
+ * Adds the servers and options of a configuration string of libmemcached to the
+ * pool.  Words of the string may be separated by any blanks and line ends.
+ * Options that are unsafe or have no meaning here are rejected first.  Returns
+ * NULL, or an error text in pool memory.
  */
 
 char *ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
@@ -146,35 +158,41 @@ char *ngx_mcds_ssl_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
 /*
- * Checks the settings of TLS; called when all settings of the pool are known.
- * Returns NULL, or an error text.
+ * Checks the pool's settings of TLS; called when all settings of the pool are
+ * known.  Returns NULL, or an error text.
  */
 
 char *ngx_mcds_ssl_check(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
 /*
- * Makes workers look up the names of servers periodically.  Called when the
- * whole configuration has been read; the resolver must outlive the pool.
- * Returns NGX_ERROR if out of memory.
+ * Makes workers look up the names of the pool's servers periodically.  Called
+ * when the whole configuration has been read; the resolver must outlive the
+ * pool.  Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_resolve_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_resolver_t *resolver, ngx_msec_t timeout);
 
 
-/* Starts the look-ups; called in each worker. */
+/*
+ * Starts the look-ups of the names of the pool's servers; called in each
+ * worker.
+ */
 
 void ngx_mcds_resolve_start(ngx_mcds_pool_t *pool);
 
 
-/* Closes all connections of this worker, without calling a handler. */
+/*
+ * Closes all connections that this worker has to servers of the pool, without
+ * calling a handler.
+ */
 void ngx_mcds_pool_exit(ngx_mcds_pool_t *pool);
 
 
 /*
- * Appends the ngx_mcds_stat_t * of each server.  Returns NGX_ERROR if out of
- * memory.
+ * Appends the ngx_mcds_stat_t * of each server of the pool.  Returns NGX_ERROR
+ * if out of memory.
  */
 
 ngx_int_t ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats);
@@ -189,10 +207,10 @@ void ngx_mcds_pool_stats_start(void);
 
 
 /*
- * Requests "stats" from each of these servers, whose replies update the usage
- * in shared memory.  Skips a server that was asked by some worker within this
- * second, that is down, or whose pool uses the classic protocol: a proxy may
- * take the command for an error and close the connection.
+ * Requests "stats" from each of the servers with these statistics; the replies
+ * update the memory usage in shared memory.  Skips a server that was asked by
+ * some worker within this second, that is down, or whose pool uses the classic
+ * protocol: a proxy may take the command for an error and close the connection.
  */
 
 void ngx_mcds_pool_usage(ngx_array_t *stats);

@@ -18,13 +18,13 @@
 
 
 /*
- * the maximum age of a displayed number, which is also the loss if a worker is
- * killed; milliseconds
+ * the maximum age of a displayed number of the statistics, in milliseconds; a
+ * worker that is killed loses the changes of this time
  */
 #define NGX_MCDS_FLUSH_INTERVAL   50
 
 
-/* probes and "stats" are not requested by a client */
+/* statistics skip probes and "stats", which are not requested by a client */
 #define ngx_mcds_client_stat_skips(ex)                                        \
     ((ex)->probe || (ex)->verb == NGX_MCDS_STATS)
 
@@ -48,7 +48,7 @@ static ngx_uint_t  ngx_mcds_client_stat_verbs[] = {
 };
 
 
-/* flushes the statistics of this worker */
+/* the timer that flushes the statistics of this worker */
 
 static ngx_event_t  ngx_mcds_client_stat_timer;
 
@@ -84,7 +84,9 @@ ngx_mcds_pool_stats_start(void)
     ngx_mcds_timer_init(&ngx_mcds_client_stat_timer,
                         ngx_mcds_client_stat_timer_handler);
 
-    /* the last flush is part of the exit of a worker, not of this timer */
+    /*
+     * the exit of a worker flushes the statistics a last time, not this timer
+     */
 
     ngx_mcds_client_stat_timer.cancelable = 1;
 
@@ -284,7 +286,9 @@ ngx_mcds_client_stat_timer_handler(ngx_event_t *ev)
 {
     ngx_mcds_stat_flush_all();
 
-    /* the clock also runs for memory that is kept */
+    /*
+     * the timer of statistics also runs to free memory that is kept for values
+     */
 
     if (ngx_mcds_spare_age()) {
         ngx_mcds_client_stat_wake();

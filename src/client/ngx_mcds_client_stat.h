@@ -15,55 +15,66 @@
 #include "ngx_mcds_conn.h"
 
 
-/* Returns the monotonic clock in microseconds. */
+/* Returns the time of the monotonic clock in microseconds. */
 
 uint64_t ngx_mcds_client_stat_clock(void);
 
 
-/* Queues the statistics of the server for the next flush. */
+/* Queues the statistics of the server for the next flush to shared memory. */
 
 void ngx_mcds_client_stat_changed(ngx_mcds_server_t *server);
 
 
-/* Counts an operation that starts. */
+/* Counts, in the server's statistics, an operation that starts. */
 
 void ngx_mcds_client_stat_op(ngx_mcds_server_t *server,
     ngx_mcds_exchange_t *ex);
 
 
-/* Counts the reply to an operation, with its latency. */
+/*
+ * Counts, in the server's statistics, the reply to an operation, with its
+ * latency.
+ */
 
 void ngx_mcds_client_stat_answer(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     ngx_uint_t rc);
 
 
-/* Counts an operation that got no reply, or was not sent. */
+/*
+ * Counts, in the server's statistics, an operation that got no reply, or was
+ * not sent.
+ */
 
 void ngx_mcds_client_stat_failed(ngx_mcds_server_t *server,
     ngx_mcds_exchange_t *ex, ngx_uint_t rc);
 
 
-/* Adds n to the sum i, of ngx_mcds_stat_e. */
+/* Adds n to the sum i, of ngx_mcds_stat_e, of the server's statistics. */
 
 void ngx_mcds_client_stat_sum(ngx_mcds_server_t *server, ngx_uint_t i,
     ngx_uint_t n);
 
 
-/* Counts a connection that failed or was given up. */
+/*
+ * Counts, in the server's statistics, a connection that failed or was given up.
+ */
 
 void ngx_mcds_client_stat_lost(ngx_mcds_server_t *server, ngx_uint_t rc);
 
 
 /*
- * Records that the breaker opens or closes.  Returns 1 if this is news for the
- * host, see ngx_mcds_stat_breaker().
+ * Records in the statistics that the server's breaker opens or closes.  Returns
+ * 1 if this is news for the host, see ngx_mcds_stat_breaker().
  */
 
 ngx_uint_t ngx_mcds_client_stat_breaker(ngx_mcds_server_t *server,
     ngx_uint_t open);
 
 
-/* Records that the next probe of a server that is down is due in delay ms. */
+/*
+ * Records in the statistics that the next probe of a server that is down is due
+ * in delay milliseconds.
+ */
 
 void ngx_mcds_client_stat_retry(ngx_mcds_server_t *server, ngx_msec_t delay);
 

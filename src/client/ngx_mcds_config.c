@@ -24,7 +24,10 @@ static char *ngx_mcds_config_take_servers(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool);
 
 
-/* words that a configuration string must not contain, and the reason */
+/*
+ * words that a configuration string of libmemcached must not contain, and the
+ * reason
+ */
 
 static struct {
     ngx_str_t   word;
@@ -90,8 +93,8 @@ ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
     pool->memcached = mc;
 
     /*
-     * libmemcached's defaults of seconds are too long for a site: not taken
-     * over
+     * libmemcached's default timeouts of seconds are too long for a site: they
+     * are not used
      */
 
     ms = memcached_behavior_get(mc, MEMCACHED_BEHAVIOR_POLL_TIMEOUT);
@@ -110,7 +113,10 @@ ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
 }
 
 
-/* libmemcached rejects any blanks but single spaces */
+/*
+ * Copies a configuration string, and replaces any sequence of blanks by one
+ * space: libmemcached rejects any other blanks.
+ */
 
 static char *
 ngx_mcds_config_fold(ngx_conf_t *cf, ngx_str_t *folded, ngx_str_t *string)
@@ -151,8 +157,9 @@ ngx_mcds_config_fold(ngx_conf_t *cf, ngx_str_t *folded, ngx_str_t *string)
 
 
 /*
- * libmemcached accepts some words that read files or end the string, and does
- * not check ports.
+ * Checks a configuration string before libmemcached parses it: libmemcached
+ * accepts some words that read files or end the string, and does not check
+ * ports.
  */
 
 static char *
@@ -278,8 +285,8 @@ ngx_mcds_config_check_port(ngx_conf_t *cf, ngx_str_t *word)
 
 
 /*
- * Extracts the reason from the text of libmemcached, "(0x7ffd88d57b60)
- * <reason>: last_token=.. -> <source file>:<line>".
+ * Extracts the reason of an error from the text of libmemcached,
+ * "(0x7ffd88d57b60) <reason>: last_token=.. -> <source file>:<line>".
  */
 
 static char *

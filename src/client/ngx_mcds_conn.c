@@ -31,7 +31,7 @@
 
 #define NGX_MCDS_IN_SIZE          32768
 
-/* user and password with the command around them */
+/* room for the command that sends user and password to a server, in bytes */
 #define NGX_MCDS_AUTH_SIZE        (NGX_MCDS_MAX_AUTH + 128)
 
 
@@ -197,7 +197,10 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
     if (conn->retired && !conn->flush.posted) {
 
-        /* an event frees the connection, as the caller may still use it */
+        /*
+         * a posted event frees the retired connection, as the caller may still
+         * use it
+         */
 
         ngx_post_event(&conn->flush, &ngx_posted_events);
     }
@@ -206,7 +209,10 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
         return;
     }
 
-    /* a handler may push new exchanges, which are for the next connection */
+    /*
+     * a handler of a failed operation may push new exchanges, which are for the
+     * next connection
+     */
 
     ngx_queue_init(&exchanges);
     ngx_queue_add(&exchanges, &conn->exchanges);
@@ -222,7 +228,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
         ex = ngx_queue_data(q, ngx_mcds_exchange_t, queue);
         ngx_queue_remove(q);
 
-        /* a command of which no byte was sent was not executed */
+        /* a command of which no byte was sent was not executed by the server */
 
         result.rc = (ngx_mcds_sent(rc) && ex->begin >= sent)
                     ? NGX_MCDS_DOWN : rc;
@@ -310,8 +316,8 @@ ngx_mcds_conn_retire(ngx_mcds_conn_t *conn)
 
 
 /*
- * Reads are sent again on another connection.  Changes are not, as the server
- * may have executed them.
+ * Sends the pending reads of a lost connection again on another connection.
+ * Changes are not sent again, as the server may have executed them.
  */
 
 void
@@ -426,7 +432,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     pc->log = &conn->log;
     pc->log_error = NGX_ERROR_INFO;
 
-    /* the breaker reports refused connections, once */
+    /* the breaker of the server reports refused connections, once */
 
     level = conn->log.log_level;
 
@@ -560,7 +566,10 @@ ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
 
     if (pool->user.len) {
 
-        /* with -1 a server without authentication expires the item at once */
+        /*
+         * with the expiry -1 a server without authentication expires the item
+         * at once
+         */
 
         p = ngx_sprintf(p, "set mcds:auth 0 -1 %uz" CRLF "%V %V" CRLF,
                         pool->user.len + 1 + pool->password.len,
@@ -604,7 +613,7 @@ ngx_mcds_conn_ready(ngx_mcds_conn_t *conn)
     ngx_log_debug1(NGX_LOG_DEBUG_EVENT, &conn->log, 0,
                    "mcds connected, %ui operations wait", conn->pending);
 
-    /* the timer was that of the greeting */
+    /* the timer was that of the greeting, which has ended */
 
     if (conn->timer.timer_set) {
         ngx_del_timer(&conn->timer);
@@ -752,7 +761,9 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
     if (conn->state == NGX_MCDS_CONN_CONNECTING) {
         ngx_mcds_conn_write_handler(c->write);
 
-        /* a server that sends before the greeting may send nothing more */
+        /*
+         * a server that sends data before it was greeted may send nothing more
+         */
 
         if (conn->state != NGX_MCDS_CONN_GREETING) {
             return;
@@ -795,7 +806,7 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
         conn->quiet = 0;
 
-        /* one time for all replies in this read */
+        /* all replies of this read are received at the same time */
 
         conn->received = ngx_mcds_client_stat_clock();
 
@@ -817,8 +828,8 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
 
 /*
- * The connection has one timer, which is not reset while operations come and
- * go: its handler looks for the nearest deadline.  Only the timer of
+ * Sets the timer of a connection.  The timer is not reset while operations come
+ * and go: its handler looks for the nearest deadline.  Only the timer of
  * "keepalive" is replaced, if it is later than the deadline of an operation.
  */
 
@@ -851,7 +862,7 @@ ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn)
 
 
 /*
- * sets the earliest deadline of the connection; returns NGX_DECLINED if there
+ * gets the earliest deadline of the connection; returns NGX_DECLINED if there
  * is none
  */
 

@@ -23,10 +23,11 @@ typedef struct ngx_mcds_resolve_s   ngx_mcds_resolve_t;
 
 
 typedef enum {
-    NGX_MCDS_CONN_IDLE = 0,       /* there is no socket */
+    NGX_MCDS_CONN_IDLE = 0,       /* the connection has no socket */
     NGX_MCDS_CONN_CONNECTING,
-    NGX_MCDS_CONN_HANDSHAKING,    /* TLS handshake */
-    NGX_MCDS_CONN_GREETING,       /* "version" (and "mn") were sent */
+    NGX_MCDS_CONN_HANDSHAKING,    /* the TLS handshake is under way */
+    NGX_MCDS_CONN_GREETING,       /* "version" (and "mn") were sent to the
+                                     server */
     NGX_MCDS_CONN_READY
 } ngx_mcds_conn_state_e;
 
@@ -39,114 +40,139 @@ struct ngx_mcds_conn_s {
     ngx_peer_connection_t   peer;
     ngx_mcds_conn_t        *next;        /* the next retired connection */
 
-    ngx_sockaddr_t          sockaddr;    /* copy: the server may move */
+    ngx_sockaddr_t          sockaddr;    /* copy of the server's address, which
+                                            may change */
     ngx_str_t               address;
     u_char                  text[NGX_SOCKADDR_STRLEN];
 
     void                  (*handshaked)(ngx_mcds_conn_t *conn, ngx_int_t rc);
 
     ngx_uint_t              state;
-    ngx_uint_t              greeted;     /* replies while greeting */
+    ngx_uint_t              greeted;     /* number of replies to the greeting */
     ngx_msec_t              idle_since;
-    ngx_msec_t              deadline;    /* for connecting and greeting */
+    ngx_msec_t              deadline;    /* deadline of connecting and
+                                            greeting */
     uint64_t                pushed;      /* when the first operation of this
                                             turn was pushed, microseconds */
     uint64_t                received;    /* when data was last received,
-                                            likewise */
+                                            microseconds */
 
     /*
-     * Exchanges in the order of their commands, all of which have been encoded
-     * into out.  A reply either belongs to the head, or the connection is
-     * closed.
+     * The exchanges of the connection in the order of their commands, all of
+     * which have been encoded into out.  A reply either belongs to the first
+     * exchange, or the connection is closed.
      */
     ngx_queue_t             exchanges;
     ngx_uint_t              pending;
     size_t                  pending_size;
 
     ngx_chain_t            *out;         /* unsent commands and values */
-    ngx_mcds_block_t       *last;        /* the last block of out */
+    ngx_mcds_block_t       *last;        /* last block of out */
     ngx_mcds_block_t       *spare;
     uint64_t                queued;      /* total of bytes put into out */
-    uint64_t                sent;        /* total of bytes sent */
+    uint64_t                sent;        /* total of bytes sent to the server */
 
     ngx_buf_t              *in;
-    ngx_mcds_reply_t        reply;       /* the reply whose value is being
-                                            received */
+
+    /* the reply whose value is being received */
+    ngx_mcds_reply_t        reply;
+
     ngx_mcds_value_t       *value;       /* buffer of a large value, or NULL */
     size_t                  skip;        /* bytes of a value to drop, with the
                                             CRLF after it */
 
-    ngx_event_t             flush;       /* posted once a turn */
+    ngx_event_t             flush;       /* event that sends out, posted once a
+                                            turn */
     ngx_event_t             timer;
 
     ngx_log_t               log;
 
     unsigned                retired:1;   /* no new exchanges; freed when the
                                             last one has ended */
-    unsigned                deferred:1;  /* flush let other events go first */
-    unsigned                quiet:1;     /* idle, and no byte received since */
+    unsigned                deferred:1;  /* the event flush let other events go
+                                            first */
+    unsigned                quiet:1;     /* idle, and no byte was received
+                                            since */
     unsigned                has_reply:1;
     unsigned                authenticated:1;
-    unsigned                bare_misses:1; /* memcached before 1.6.18 has no
-                                              flags in EN */
+    unsigned                bare_misses:1; /* memcached before 1.6.18: EN has no
+                                              flags */
 };
 
 
 struct ngx_mcds_server_s {
     ngx_mcds_pool_t        *pool;
-    ngx_str_t               name;        /* address as configured */
-    ngx_str_t               host;        /* host as libmemcached hashes it */
-    in_port_t               port;        /* 0: unix socket */
+    ngx_str_t               name;        /* address of the server as
+                                            configured */
+    ngx_str_t               host;        /* host of the server as libmemcached
+                                            hashes it */
+    in_port_t               port;        /* port of the server; 0: unix
+                                            socket */
     ngx_uint_t              weight;
     ngx_addr_t              addr;
     ngx_mcds_stat_t        *stat;
 
-    /* state of this worker */
-    ngx_uint_t              fails;       /* consecutive failures */
+    /* fields of this worker about the state of the server */
+    ngx_uint_t              fails;       /* consecutive failures of the
+                                            server */
     ngx_event_t             probe;
     ngx_msec_t              probe_delay;
-    ngx_uint_t              lost;        /* result code of the last failed
+    ngx_uint_t              lost;        /* result of the last failed
                                             connection */
     ngx_err_t               err;         /* error of the last connect(), or 0 */
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
     ngx_mcds_conn_t        *retired;
-    ngx_mcds_resolve_t     *resolve;     /* NULL: the address is fixed */
+
+    /* the look-ups of the server's name; NULL: the address is fixed */
+    ngx_mcds_resolve_t     *resolve;
+
     void                  (*retire)(ngx_mcds_server_t *server);
-                                         /* the address has changed, see
-                                            ngx_mcds_server_retire() */
+                                         /*
+                                          * called when the address has changed,
+                                          * see ngx_mcds_server_retire()
+                                          */
     ngx_mcds_op_t           probe_op;
     ngx_mcds_op_t           usage_op;
 #if (NGX_SSL)
     ngx_ssl_session_t      *session;     /* TLS session to resume */
 #endif
 
-    unsigned                hung_up:1;   /* closed the connection instead of a
-                                            reply to the greeting */
-    unsigned                down:1;      /* breaker open, or down by
-                                            configuration */
+    unsigned                hung_up:1;   /* the server closed the connection
+                                            instead of a reply to the
+                                            greeting */
+    unsigned                down:1;      /* the breaker is open, or the server
+                                            is down by configuration */
     unsigned                unsupported:1;
-    unsigned                told:1;      /* the problem was logged */
-    unsigned                mute:1;      /* does not support "stats" */
+    unsigned                told:1;      /* the problem of the server was
+                                            logged */
+    unsigned                mute:1;      /* the server does not support
+                                            "stats" */
 };
 
 
-/* a command and its expected reply */
+/* a command on a connection, and its expected reply */
 
 struct ngx_mcds_exchange_s {
     ngx_queue_t             queue;
-    ngx_mcds_op_t          *op;          /* NULL: the reply is dropped */
+
+    /* the operation of the exchange; NULL: the reply is dropped */
+    ngx_mcds_op_t          *op;
+
     ngx_mcds_value_t       *value;       /* value that is being sent */
 
     ngx_uint_t              verb;
     ngx_uint_t              want;        /* NGX_MCDS_VALUE if the reply must
                                             have a value */
     ngx_uint_t              asked;       /* all fields that the request wants */
-    ngx_uint_t              words;       /* classic: the possible replies */
+    ngx_uint_t              words;       /* possible replies of the classic
+                                            protocol */
     ngx_msec_t              deadline;
-    uint64_t                start;       /* when it was pushed, microseconds */
+    uint64_t                start;       /* when the exchange was pushed,
+                                            microseconds */
     uint64_t                begin;       /* bytes queued before the command */
-    uint64_t                end;         /* bytes queued up to its end */
+    uint64_t                end;         /* bytes queued up to the end of the
+                                            command */
     size_t                  size;
     size_t                  limit;
     uint32_t                opaque;
@@ -157,7 +183,7 @@ struct ngx_mcds_exchange_s {
 };
 
 
-/* the exchange whose reply comes next; there must be one */
+/* the exchange whose reply the connection receives next; there must be one */
 
 #define ngx_mcds_conn_head(conn)                                              \
     ngx_queue_data(ngx_queue_head(&(conn)->exchanges), ngx_mcds_exchange_t,   \
@@ -173,9 +199,9 @@ ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);
 
 
 /*
- * Encodes the command of an exchange, whose key is set, and queues it.  Returns
- * NGX_ERROR if out of memory, or NGX_BUSY if the queue is full; the exchange is
- * then still the caller's.
+ * Encodes the command of an exchange, whose key is set, and queues it on the
+ * connection.  Returns NGX_ERROR if out of memory, or NGX_BUSY if the queue is
+ * full; the exchange is then still the caller's.
  */
 
 ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
@@ -183,8 +209,8 @@ ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
 
 
 /*
- * Closes the socket, and fails all exchanges: with rc, or with DOWN if no byte
- * of the command was sent.
+ * Closes the socket of the connection, and fails all exchanges: with rc, or
+ * with DOWN if no byte of the command was sent.
  */
 
 void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
@@ -208,8 +234,8 @@ void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);
 
 /*
  * Takes the connections away from a server whose address has changed: no new
- * exchange is pushed to them, and each is freed when its last exchange has
- * ended.
+ * exchange is pushed to the connections, and each is freed when its last
+ * exchange has ended.
  */
 
 void ngx_mcds_server_retire(ngx_mcds_server_t *server);
@@ -228,38 +254,42 @@ void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
 
 
-/* Sends the commands in out.  May close the connection. */
+/* Sends the commands in out to the server.  May close the connection. */
 
 void ngx_mcds_conn_send(ngx_mcds_conn_t *conn);
 
 
-/* Frees a link of out, or keeps it for reuse. */
+/* Frees a link of out, the chain of unsent commands, or keeps it for reuse. */
 
 void ngx_mcds_conn_free_block(ngx_mcds_conn_t *conn, ngx_chain_t *cl);
 
 
-/* Sets the timer to the nearest deadline. */
+/* Sets the timer of the connection to the nearest deadline. */
 
 void ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn);
 
 
-/* Calls c->recv() for the buffer to which the next bytes belong. */
+/*
+ * Receives from the server into the buffer to which the next bytes belong.  The
+ * result is that of c->recv().
+ */
 
 ssize_t ngx_mcds_reply_recv(ngx_mcds_conn_t *conn);
 
 
 /*
- * Processes the received bytes.  Returns NGX_OK, or NGX_ERROR if the connection
- * was closed.
+ * Processes the bytes received on the connection.  Returns NGX_OK, or NGX_ERROR
+ * if the connection was closed.
  */
 
 ngx_int_t ngx_mcds_reply_process(ngx_mcds_conn_t *conn);
 
 
 /*
- * Called when the deadline of the head has passed.  Returns NGX_OK, with the
- * connection closed, if the reason is a value that is too large for its
- * operation, which is no failure of the server; NGX_DECLINED otherwise.
+ * Called when the deadline of the connection's first exchange has passed.
+ * Returns NGX_OK, with the connection closed, if the reason is a value that is
+ * too large for its operation, which is no failure of the server; NGX_DECLINED
+ * otherwise.
  */
 
 ngx_int_t ngx_mcds_reply_late(ngx_mcds_conn_t *conn);
@@ -279,7 +309,8 @@ ngx_int_t ngx_mcds_ssl_handshake(ngx_mcds_conn_t *conn,
 
 
 /*
- * Shuts TLS down, without waiting for the server, before the socket is closed.
+ * Shuts the TLS of a connection down, without waiting for the server, before
+ * the socket is closed.
  */
 
 void ngx_mcds_ssl_close(ngx_connection_t *c);

@@ -75,7 +75,9 @@ ngx_mcds_distribution_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
     default:
 
-        /* a configuration string has already created the handle */
+        /*
+         * a configuration string has already created the handle of libmemcached
+         */
 
         if (pool->memcached) {
             return NULL;
@@ -148,15 +150,16 @@ ngx_mcds_distribution_eject(ngx_mcds_pool_t *pool, ngx_uint_t n,
     }
 
     /*
-     * no retry time that ever comes; if all servers are ejected the ring stays
+     * a server is ejected by a retry time that never comes; if all servers are
+     * ejected the ring stays
      */
 
     memcached_instance_next_retry(memcached_server_instance_by_position(mc, n),
                                   down ? NGX_MAX_TIME_T_VALUE : 0);
 
     /*
-     * sets an option to its value: rebuilds the ring without changing anything
-     * else
+     * an option of libmemcached is set to the value it has: this rebuilds the
+     * ring without changing anything else
      */
 
     sort = memcached_behavior_get(mc, MEMCACHED_BEHAVIOR_SORT_HOSTS);
@@ -214,7 +217,10 @@ ngx_mcds_distribution_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
     rc = MEMCACHED_SUCCESS;
 
-    /* the distribution must be set first: later it would drop the weights */
+    /*
+     * the distribution must be set first: later it would drop the weights of
+     * servers
+     */
 
     if (pool->distribution == NGX_MCDS_CONSISTENT) {
         rc = memcached_behavior_set_distribution(mc,
@@ -290,7 +296,7 @@ ngx_mcds_distribution_init_weights(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 }
 
 
-/* like ngx_http_upstream_init_chash() */
+/* Computes the ring of points like ngx_http_upstream_init_chash(). */
 
 static char *
 ngx_mcds_distribution_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
@@ -318,7 +324,7 @@ ngx_mcds_distribution_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
         for (j = 0; j < server[i].weight * NGX_MCDS_POINTS; j++) {
 
-            /* the previous point is hashed as little-endian */
+            /* the previous point of the ring is hashed as little-endian */
 
             p = prev;
             *p++ = (u_char) hash;
@@ -345,7 +351,10 @@ ngx_mcds_distribution_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 }
 
 
-/* host, zero, port, as in an upstream: IPv6 in brackets, always with a port */
+/*
+ * hashes the address of a server as an upstream does: host, zero, port; IPv6 in
+ * brackets, always with a port
+ */
 
 static uint32_t
 ngx_mcds_distribution_hash_server(ngx_mcds_server_t *server)
@@ -381,7 +390,10 @@ ngx_mcds_distribution_hash_server(ngx_mcds_server_t *server)
 }
 
 
-/* a point of two servers belongs to the first one in the list */
+/*
+ * compares two points of the ring; a point of two servers belongs to the first
+ * server in the list
+ */
 
 static int ngx_libc_cdecl
 ngx_mcds_distribution_compare(const void *one, const void *two)
@@ -413,7 +425,7 @@ ngx_mcds_distribution_get_weighted(ngx_mcds_pool_t *pool, uint32_t hash)
 }
 
 
-/* the first point at or after hash on the ring */
+/* returns the first point at or after hash on the ring of servers */
 
 static ngx_uint_t
 ngx_mcds_distribution_get_point(ngx_mcds_pool_t *pool, uint32_t hash)

@@ -23,21 +23,21 @@ struct ngx_mcds_point_s {
 
 
 /*
- * Prepares the distribution, once, when the pool has all its servers.  Returns
- * NULL, or an error text in pool memory.
+ * Prepares the distribution of keys over the pool's servers, once, when the
+ * pool has all its servers.  Returns NULL, or an error text in pool memory.
  */
 
 char *ngx_mcds_distribution_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
-/* Frees the handles of libmemcached, which are not in pool memory. */
+/* Frees the pool's handles of libmemcached, which are not in pool memory. */
 
 void ngx_mcds_distribution_cleanup(ngx_mcds_pool_t *pool);
 
 
 /*
  * Returns the index of the server of a key, of 1 to 250 bytes without the
- * pool's prefix.  movable: skip ejected servers.
+ * pool's prefix.  movable: ejected servers are skipped.
  */
 
 ngx_uint_t ngx_mcds_distribution_get(ngx_mcds_pool_t *pool, u_char *key,
@@ -45,8 +45,8 @@ ngx_uint_t ngx_mcds_distribution_get(ngx_mcds_pool_t *pool, u_char *key,
 
 
 /*
- * With pool->eject: ejects the server of an index, or takes it back.  The other
- * servers share its part of the ring; no other key moves.
+ * With pool->eject: ejects the server of an index from the ring, or takes it
+ * back.  The other servers share its part of the ring; no other key moves.
  */
 
 void ngx_mcds_distribution_eject(ngx_mcds_pool_t *pool, ngx_uint_t n,

@@ -12,7 +12,7 @@
 static ngx_mcds_exchange_t *ngx_mcds_exchange_alloc(void);
 
 
-/* freed exchanges of this worker, for reuse */
+/* freed exchanges of commands and replies, kept by this worker for reuse */
 
 static ngx_queue_t  ngx_mcds_exchange_spare;
 

@@ -17,9 +17,10 @@
 
 
 /*
- * Executes the operation as a single exchange, with either protocol.  The
- * result is that of the exchange; if the command cannot be queued, it is DOWN
- * or BUSY, from a posted event.  op may be NULL if the result is not needed.
+ * Executes an operation as a single exchange, a command and its reply, with
+ * either protocol.  The result is that of the exchange; if the command cannot
+ * be queued, it is DOWN or BUSY, from a posted event.  op may be NULL if the
+ * result is not needed.
  */
 
 void ngx_mcds_exchange_submit(ngx_mcds_server_t *server,
@@ -37,7 +38,8 @@ ngx_mcds_exchange_t *ngx_mcds_exchange_create(ngx_mcds_pool_t *pool,
 
 
 /*
- * Queues the exchange, and takes it over.  ex may be NULL: the result is BUSY.
+ * Queues the exchange on a connection of the server, and takes it over.  ex may
+ * be NULL: the result is BUSY.
  */
 
 void ngx_mcds_exchange_start(ngx_mcds_server_t *server,
@@ -45,8 +47,8 @@ void ngx_mcds_exchange_start(ngx_mcds_server_t *server,
 
 
 /*
- * Passes the result to the operation, and frees the exchange, which must not be
- * in a queue.
+ * Passes the result of an exchange to its operation, and frees the exchange,
+ * which must not be in a queue.
  */
 
 void ngx_mcds_exchange_done(ngx_mcds_exchange_t *ex,

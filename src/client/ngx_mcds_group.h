@@ -24,19 +24,21 @@
 typedef struct ngx_mcds_group_s  ngx_mcds_group_t;
 
 
-/* the part of a group on one server */
+/* the part on one server of an operation on replicas */
 
 typedef struct {
     ngx_mcds_group_t      *group;
     ngx_mcds_server_t     *server;
-    ngx_mcds_op_t          op;           /* active while a command is under
-                                            way */
+
+    /* the operation on this server, active while a command is under way */
+    ngx_mcds_op_t          op;
+
     uint64_t               number;
 
     /*
-     * For a read that compares replicas: the last requested fields, and the
-     * answer.  value, if not NULL, keeps the data of the answer after its
-     * handler has returned.
+     * For a read that compares replicas: the fields that were last requested
+     * from the server, and its answer.  value, if not NULL, keeps the data of
+     * the answer after its handler has returned.
      */
     ngx_uint_t             want;
     ngx_mcds_result_t      answer;
@@ -44,81 +46,92 @@ typedef struct {
 
     unsigned               has_number:1;
     unsigned               missing:1;
-    unsigned               asking:1;     /* the server has not answered yet */
-    unsigned               late:1;       /* the answer is no longer waited
-                                            for */
+    unsigned               asking:1;     /* 1: the server has not answered
+                                            yet */
+    unsigned               late:1;       /* 1: the server's answer is no longer
+                                            waited for */
 } ngx_mcds_leg_t;
 
 
 struct ngx_mcds_group_s {
     ngx_queue_t            queue;
-    ngx_mcds_op_t         *op;           /* NULL: has its result, or was
-                                            cancelled */
-    ngx_mcds_request_t     req;          /* strings follow the group in
-                                            memory */
 
-    ngx_uint_t             n;            /* number of legs */
-    ngx_uint_t             left;         /* legs without an answer */
-    ngx_uint_t             start;        /* index of the first leg to read */
-    ngx_uint_t             asked;        /* number of legs asked */
-    ngx_uint_t             rc;           /* best result of legs so far */
+    /* the operation of the caller; NULL: it has its result, or was cancelled */
+    ngx_mcds_op_t         *op;
+
+    /* the request of the operation; its strings follow the group in memory */
+    ngx_mcds_request_t     req;
+
+    ngx_uint_t             n;            /* number of legs, one for each
+                                            replica */
+    ngx_uint_t             left;         /* number of legs without an answer */
+    ngx_uint_t             start;        /* index of the first leg to read
+                                            from */
+    ngx_uint_t             asked;        /* number of legs asked so far */
+    ngx_uint_t             rc;           /* best result of the legs so far */
     ngx_uint_t             rank;
     uint64_t               cas;          /* CAS value of the leader, or 0 */
-    int64_t                ttl;          /* time to live of a number, if
-                                            has_ttl */
+    int64_t                ttl;          /* time to live that a replica
+                                            reported, if has_ttl */
     ngx_uint_t             has_ttl;
 
-    ngx_event_t            timer;        /* for the deadlines of a read */
-    ngx_msec_t             begin;        /* when the read began */
+    ngx_event_t            timer;        /* timer of the deadlines of a read */
+    ngx_msec_t             begin;        /* when a read began */
 
     ngx_mcds_leg_t         legs[NGX_MCDS_MAX_REPLICAS];
 };
 
 
 /*
- * Submits a request to leg i: the request of the group, or a similar one.  The
- * leg must not be active.
+ * Submits a request to the server of leg i of a group: the request of the
+ * group, or a similar one.  The leg must not be active.
  */
 
 void ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
     ngx_mcds_request_t *req, ngx_mcds_handler_pt handler);
 
 
-/* Merges the result code of a leg into that of the group. */
+/*
+ * Merges the result code of one replica into that of the operation on all
+ * replicas.
+ */
 
 void ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc);
 
 
-/* Passes the result to the operation, unless it has one or was cancelled. */
+/*
+ * Passes the result of an operation on replicas to the operation of the caller,
+ * unless this has a result or was cancelled.
+ */
 
 void ngx_mcds_group_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result);
 
 
-/* Frees the group when no leg is active any more. */
+/* Frees an operation on replicas when none of its servers is asked any more. */
 
 void ngx_mcds_group_free(ngx_mcds_group_t *group);
 
 
-/* Returns the index of the first leg whose server is up, or 0. */
+/* Returns the index of the first replica whose server is up, or 0. */
 
 ngx_uint_t ngx_mcds_group_first_up(ngx_mcds_group_t *group);
 
 
-/* Puts the index of the leg into the CAS value of a result. */
+/* Puts the index of the replica into the CAS value of a result. */
 
 void ngx_mcds_group_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result);
 
 
 /*
- * Reads from the first server that has the key.  A cancelled read asks no
- * further server.
+ * Reads the value from the first replica that has the key.  A cancelled read
+ * asks no further server.
  */
 
 void ngx_mcds_replica_first(ngx_mcds_group_t *group);
 
 
 /*
- * Reads from all servers, and returns the newest value, see "newer" of
+ * Reads the values of all replicas, and returns the newest one, see "newer" of
  * ngx_mcds_request_t.  A cancelled read asks no further server.
  */
 
@@ -126,9 +139,9 @@ void ngx_mcds_replica_newest(ngx_mcds_group_t *group);
 
 
 /*
- * Raises a counter that "low" has started anew, or lacks, to the current value
- * of "high".  This happens later, and uses only the key in the request of the
- * group.
+ * Raises a counter that the replica "low" has started anew, or lacks, to the
+ * current value of the replica "high".  This happens later, and uses only the
+ * key in the request of the group.
  */
 
 void ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,

@@ -15,7 +15,7 @@
 static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
 
 
-/* operations of this worker that have failed at once or were abandoned */
+/* the operations of this worker that have failed at once or were abandoned */
 
 static ngx_queue_t  ngx_mcds_failed_ops;
 static ngx_event_t  ngx_mcds_fail_event;
@@ -159,7 +159,9 @@ ngx_mcds_result_value(ngx_mcds_result_t *result, ngx_log_t *log)
         return ngx_mcds_value_ref(result->value);
     }
 
-    /* the value has room for a CRLF, so that it may be stored again */
+    /*
+     * the copy of a value has room for a CRLF, so that it may be stored again
+     */
 
     value = ngx_mcds_value_create(result->len + 2, log);
     if (value == NULL) {

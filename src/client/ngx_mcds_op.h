@@ -22,84 +22,104 @@ typedef struct ngx_mcds_op_s      ngx_mcds_op_t;
 typedef struct ngx_mcds_result_s  ngx_mcds_result_t;
 
 
-/* The parameters of an operation.  Strings are copied when it is submitted. */
+/*
+ * The parameters of an operation in memcached.  Strings are copied when the
+ * operation is submitted.
+ */
 
 typedef struct {
-    ngx_uint_t            verb;         /* ngx_mcds_verb_e */
+    ngx_uint_t            verb;         /* the command, of ngx_mcds_verb_e */
     ngx_uint_t            want;
-    ngx_str_t             key;          /* any text, without the prefix */
-    ngx_str_t             suffix;       /* appended to the key, or empty */
-    ngx_uint_t            place;        /* a result of ngx_mcds_place(), which
-                                           chooses the server instead of the
-                                           key; or 0 */
-    uint32_t              ttl;          /* seconds; above NGX_MCDS_MAX_TTL a
-                                           time since the epoch, which must be
-                                           so far away that it counts as no
-                                           expiry */
-    uint32_t              flags;        /* SET, ADD: the client flags */
+    ngx_str_t             key;          /* any text, without the pool's
+                                           prefix */
+    ngx_str_t             suffix;       /* text appended to the key, or empty */
+
+    /*
+     * a result of ngx_mcds_place(), which chooses the server instead of the
+     * key; or 0
+     */
+    ngx_uint_t            place;
+
+    /*
+     * The time to live in seconds.  Above NGX_MCDS_MAX_TTL it is a time since
+     * the epoch, which must be so far away that it counts as no expiry.
+     */
+    uint32_t              ttl;
+
+    uint32_t              flags;        /* client flags that SET and ADD
+                                           store */
     uint64_t              cas;          /* CAS value of a previous result,
                                            unchanged */
     uint64_t              initial;
     uint64_t              delta;
-    uint64_t              known;        /* INCR on replicas: a number that each
-                                           of them had at least, or 0 */
+
+    /* For INCR on replicas: a number that each of them had at least, or 0. */
+    uint64_t              known;
 
     /*
-     * SET, ADD, APPEND: either text, up to 2048 bytes, which is copied, or
-     * value, with room for two bytes after len, of which a reference is taken.
+     * The value of SET, ADD and APPEND: either text, up to 2048 bytes, which is
+     * copied, or value, with room for two bytes after len, of which a reference
+     * is taken.
      */
     ngx_str_t             text;
     ngx_mcds_value_t     *value;
 
     /*
-     * SET, DELETE with a CAS value: the old content of the item, up to 2048
-     * bytes, if it is known.  On a server whose CAS values do not tell an item
-     * from its successor, the content is compared, too.  This takes several
-     * commands, which end after "within" milliseconds, if that is not 0 and
-     * less than the pool's timeout.
+     * For SET and DELETE with a CAS value: the old content of the item, up to
+     * 2048 bytes, if it is known.  On a server whose CAS values do not tell an
+     * item from its successor, the content is compared, too.  This takes
+     * several commands, which end after "within" milliseconds, if that is not 0
+     * and less than the pool's timeout.
      */
     ngx_str_t             old;
     ngx_msec_t            within;
 
-    size_t                limit;        /* GET: the maximum length of a value; a
-                                           longer one is TOO_LARGE */
+    /*
+     * The maximum length of the value that a GET returns; a longer one is
+     * TOO_LARGE.
+     */
+    size_t                limit;
 
     /*
-     * GET on replicas: return the newest value of all servers that are up,
-     * instead of the first value.  Returns 1 if b, another value of the key, is
-     * newer than a; values with the same client flags are equal.  FLAGS and CAS
-     * must be wanted.  NULL: the first value.
+     * For GET on replicas: return the newest value of all servers that are up,
+     * instead of the first value.  The function returns 1 if b, another value
+     * of the key, is newer than a; values with the same client flags are equal.
+     * FLAGS and CAS must be wanted.  NULL: the first value.
      */
     ngx_uint_t          (*newer)(ngx_str_t *key, ngx_mcds_result_t *a,
                               ngx_mcds_result_t *b);
 
-    unsigned              update:1;     /* INCR, DECR: NOT_FOUND if the counter
-                                           is missing, instead of creating it */
+    unsigned              update:1;     /* INCR and DECR of a missing counter:
+                                           NOT_FOUND, instead of creating it */
     unsigned              by_key:1;     /* the key without the suffix chooses
                                            the server */
     unsigned              bulk:1;       /* a large reply is expected */
-    unsigned              number:1;     /* GET: a counter; of replicas the
+    unsigned              number:1;     /* GET of a counter; of replicas the
                                            largest number */
-    unsigned              single:1;     /* stored on one server, not on
-                                           replicas */
-    unsigned              every:1;      /* SET, ADD, INCR: done only if done by
-                                           all replicas */
+    unsigned              single:1;     /* the item is stored on one server, not
+                                           on replicas */
+    unsigned              every:1;      /* SET, ADD and INCR are done only if
+                                           all replicas have done them */
     unsigned              page:1;       /* the key is that of a page, see
                                            ngx_mcds_key.h */
-    unsigned              movable:1;    /* a page or its lock: with "eject"
-                                           moves while its server is down */
+    unsigned              movable:1;    /* a page or its lock, which with
+                                           "eject" moves while its server is
+                                           down */
 } ngx_mcds_request_t;
 
 
 struct ngx_mcds_result_s {
-    ngx_uint_t            rc;           /* ngx_mcds_rc_e */
-    ngx_uint_t            has;          /* mask of VALUE, CAS, TTL, FLAGS */
+    ngx_uint_t            rc;           /* the result code, of ngx_mcds_rc_e */
+    ngx_uint_t            has;          /* mask of fields: VALUE, CAS, TTL,
+                                           FLAGS */
     uint64_t              cas;
     int64_t               ttl;
     uint32_t              flags;
 
-    u_char               *data;         /* the value; valid only until */
-    size_t                len;          /* the handler returns */
+    /* The value: data of len bytes, valid only until the handler returns. */
+    u_char               *data;
+    size_t                len;
+
     ngx_mcds_value_t     *value;        /* the memory of data, or NULL */
 };
 
@@ -109,26 +129,30 @@ typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
 
 /*
  * An operation is a member of a struct of the caller, which sets handler and
- * data.  All other fields are zero before the first use, and belong to the
- * client afterwards.
+ * data.  All other fields of the operation are zero before the first use, and
+ * belong to the client afterwards.
  */
 
 struct ngx_mcds_op_s {
     ngx_mcds_handler_pt   handler;
     void                 *data;
 
-    ngx_mcds_op_t       **link;         /* the client's pointer to the
-                                           operation, or NULL */
-    ngx_queue_t           queue;        /* link in the queue of operations that
+    /* the client's pointer to the operation, or NULL */
+    ngx_mcds_op_t       **link;
+
+    /* link in the queue of operations that failed at once */
+    ngx_queue_t           queue;
+
+    ngx_uint_t            rc;           /* result code of an operation that
                                            failed at once */
-    ngx_uint_t            rc;           /* result code of such an operation */
 };
 
 
 /*
- * Starts an operation.  op may be NULL if the result is not needed; otherwise
- * op must not be active.  req is not needed after the call.  On replicas it
- * becomes several operations with one result, see ngx_mcds_replica.h.
+ * Starts an operation in memcached.  op may be NULL if the result is not
+ * needed; otherwise op must not be active.  req is not needed after the call.
+ * On replicas the operation becomes several operations with one result, see
+ * ngx_mcds_replica.h.
  *
  * The handler is called exactly once, never from inside of this call, unless
  * the operation is cancelled or the worker exits.  The handler may submit the
@@ -200,8 +224,8 @@ void ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
 
 
 /*
- * Returns the index of the server of a request's key; with replicas the first
- * one.
+ * Returns the index of the server of a request's key; with replicas that of the
+ * first server.
  */
 
 ngx_uint_t ngx_mcds_first(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
@@ -213,16 +237,16 @@ ngx_uint_t ngx_mcds_disabled(ngx_mcds_pool_t *pool, ngx_uint_t n);
 
 
 /*
- * Returns the current place of a page, for "place" of its requests: the index +
- * 1 of its server; with replicas the first one.
+ * Returns the current place of a page, for "place" of its requests: the index
+ * of its server in the pool plus 1; with replicas that of the first server.
  */
 
 ngx_uint_t ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page);
 
 
 /*
- * Returns a reference to the value of a result, which the caller has to drop;
- * NULL if out of memory.  Called by the handler.
+ * Returns a reference to the value of an operation's result, which the caller
+ * has to drop; NULL if out of memory.  Called by the handler of the operation.
  */
 
 ngx_mcds_value_t *ngx_mcds_result_value(ngx_mcds_result_t *result,

@@ -19,7 +19,7 @@
 
 
 /*
- * Submits a request to this server, regardless of its key, like
+ * Submits a request to the given server, regardless of the key, like
  * ngx_mcds_submit().
  */
 
@@ -27,12 +27,18 @@ void ngx_mcds_server_submit(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
-/* Sets *link to the operation, which may be NULL. */
+/*
+ * Links an operation: sets *link, the client's pointer, to the operation, which
+ * may be NULL.
+ */
 
 void ngx_mcds_op_link(ngx_mcds_op_t **link, ngx_mcds_op_t *op);
 
 
-/* Sets *link to NULL: the handler of the operation will not be called. */
+/*
+ * Unlinks an operation: sets *link, the client's pointer, to NULL, so that the
+ * handler of the operation will not be called.
+ */
 
 void ngx_mcds_op_unlink(ngx_mcds_op_t **link);
 

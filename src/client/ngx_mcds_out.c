@@ -125,7 +125,10 @@ ngx_mcds_conn_send(ngx_mcds_conn_t *conn)
 
         rest = c->send_chain(c, conn->out, 0);
 
-        /* c->sent also counts bytes that were sent before an error */
+        /*
+         * c->sent also counts bytes that were sent before an error of the
+         * connection
+         */
 
         sent = c->sent - sent;
         conn->sent += sent;

@@ -17,8 +17,9 @@ static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
 
 
 /*
- * The probe is an ordinary operation on an ordinary connection, so that a
- * server that only answers the greeting does not count as up.
+ * Probes a server that is down.  The probe is an ordinary operation on an
+ * ordinary connection, so that a server that only answers the greeting does not
+ * count as up.
  */
 
 void
@@ -67,8 +68,8 @@ ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result)
     }
 
     /*
-     * a refused connection costs nothing: probe at the first interval, so that
-     * a restarted server is found soon
+     * a refused connection costs nothing: the server is probed at the first
+     * interval, so that a restarted server is found soon
      */
 
     delay = (server->lost == NGX_MCDS_CLOSED) ? NGX_MCDS_FIRST_PROBE

@@ -29,7 +29,7 @@ static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
     ngx_uint_t leader);
 
 
-/* the groups of this worker */
+/* the operations on replicas of this worker */
 
 static ngx_queue_t  ngx_mcds_groups;
 
@@ -294,7 +294,10 @@ ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc)
 }
 
 
-/* of several results the one with the highest rank counts */
+/*
+ * returns the rank of a server's result; of the results of several servers the
+ * one with the highest rank is that of the operation
+ */
 
 static ngx_uint_t
 ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
@@ -310,9 +313,7 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
 
     case NGX_MCDS_NOT_STORED:
 
-        /*
-         * the item exists; for an append this is the server that lacks the item
-         */
+        /* an add found the item on this server, or an append did not find it */
 
         return req->verb == NGX_MCDS_ADD ? 6 : 4;
 
@@ -326,7 +327,9 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
 
-        /* the change may have been made, unless another server reports it */
+        /*
+         * the server may have made the change, unless another server reports it
+         */
 
         return all ? 8 : 2;
 
@@ -341,7 +344,7 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
 }
 
 
-/* returns 1 if the result has a number */
+/* returns 1 if the result of an operation on replicas has a number */
 
 static ngx_uint_t
 ngx_mcds_replica_counted(ngx_mcds_group_t *group)
@@ -383,7 +386,10 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
         }
     }
 
-    /* all servers that replied have created the counter anew */
+    /*
+     * all servers that replied have created the counter anew: its number
+     * continues from the known one
+     */
 
     if (group->req.known && largest == group->req.initial) {
         largest = ngx_max(largest, group->req.known + group->req.delta);
@@ -394,10 +400,11 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
 
 
 /*
- * Only one operation finds the counter missing and creates it, so the
- * difference is added once; with "update" no server creates it.  A counter that
- * expires is left alone: it may have expired on this server, and live a moment
- * longer on the other.
+ * Raises the counter on the replicas that have a smaller number.  Only one
+ * operation finds the counter missing and creates it, so the difference is
+ * added once; with "update" no server creates it.  A counter that expires is
+ * left alone: it may have expired on this server, and live a moment longer on
+ * the other.
  */
 
 static void
@@ -443,7 +450,10 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
 }
 
 
-/* no replica has more than the known number */
+/*
+ * Raises the counter of a replica to the number that the caller knows, which no
+ * replica has any more.
+ */
 
 static void
 ngx_mcds_replica_recall(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg,
@@ -510,7 +520,7 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
         result->rc = group->rc;
     }
 
-    /* if the leader did not reply the result comes from the other servers */
+    /* if the leader did not reply, the result comes from the other servers */
 
     if (result->rc == NGX_MCDS_OK || !followed) {
         ngx_mcds_group_done(group, result);

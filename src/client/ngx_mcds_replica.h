@@ -44,20 +44,20 @@
 
 
 /*
- * Submits an operation like ngx_mcds_submit(); first is the index of the key's
- * server.
+ * Submits an operation on replicas, like ngx_mcds_submit(); first is the index
+ * of the key's server.
  */
 
 void ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
-/* Frees all operations of a pool, without calling a handler. */
+/* Frees all operations on replicas of a pool, without calling a handler. */
 
 void ngx_mcds_replica_exit(ngx_mcds_pool_t *pool);
 
 
-/* Drops the counters of a pool that are to be raised later. */
+/* Drops the counters of a pool that are to be raised on a replica later. */
 
 void ngx_mcds_replica_level_exit(ngx_mcds_pool_t *pool);
 

@@ -32,25 +32,31 @@
 
 
 /*
- * the wait, ms, besides the pool's timeout: longer than the network delays a
- * command
+ * the wait before a counter is raised on a replica, in milliseconds, besides
+ * the pool's timeout: longer than the network delays a command
  */
 #define NGX_MCDS_LEVEL_WAIT       5000
 
 /*
- * the maximum number of waits: a counter that never pauses keeps a difference
+ * the maximum number of waits before a counter is raised on a replica: a
+ * counter that never pauses keeps a difference
  */
 #define NGX_MCDS_LEVEL_WAITS      120
 
-/* the maximum number of retries after concurrent changes */
+/*
+ * the maximum number of attempts to raise a counter, after concurrent changes
+ */
 #define NGX_MCDS_LEVEL_TRIES      16
 
-/* longer than any number; bytes */
+/*
+ * the maximum length of the number of a counter, more than any number has;
+ * bytes
+ */
 #define NGX_MCDS_LEVEL_LEN        64
 
 /*
- * the maximum number of counters of a worker that wait, and their bytes; beyond
- * it a difference stays until an increment finds it again
+ * the maximum number of counters of a worker that wait to be raised, and their
+ * bytes; beyond it a difference stays until an increment finds it again
  */
 #define NGX_MCDS_LEVEL_BUCKETS    1024
 #define NGX_MCDS_LEVELS           262144
@@ -59,7 +65,8 @@
 
 typedef struct {
     ngx_mcds_server_t     *server;
-    uint64_t               number;       /* number as last read */
+    uint64_t               number;       /* number of the counter as last
+                                            read */
     uint64_t               cas;
     unsigned               has_number:1;
     unsigned               missing:1;
@@ -67,14 +74,20 @@ typedef struct {
 
 
 typedef struct {
-    ngx_mcds_index_node_t  node;         /* keyed by the low server */
+    ngx_mcds_index_node_t  node;         /* index node, found by the server
+                                            "low" and the key */
     ngx_event_t            timer;
     ngx_mcds_op_t          op;
-    ngx_mcds_request_t     req;          /* strings follow the level in
-                                            memory */
-    uint64_t               seen;         /* number of high before the wait */
-    uint64_t               least;        /* number of low before the wait */
-    ngx_uint_t             was_there;    /* low existed before the wait */
+
+    /* the request for the counter; its strings follow the level in memory */
+    ngx_mcds_request_t     req;
+
+    uint64_t               seen;         /* number of the replica "high" before
+                                            the wait */
+    uint64_t               least;        /* number of the replica "low" before
+                                            the wait */
+    ngx_uint_t             was_there;    /* 1: "low" had the counter before the
+                                            wait */
     ngx_uint_t             waits;
     ngx_uint_t             tries;
     ngx_mcds_level_side_t  high;
@@ -115,7 +128,7 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
 
     req = &group->req;
 
-    /* in a group's request the suffix follows the key in memory */
+    /* the suffix of a group's request follows the key in memory */
 
     len = req->key.len + req->suffix.len;
     hash = ngx_mcds_hash(req->key.data, len);
@@ -163,7 +176,7 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
     level->timer.data = level;
     level->timer.log = ngx_cycle->log;
 
-    /* an exiting worker does not wait for this */
+    /* an exiting worker does not wait for a counter to be raised */
 
     level->timer.cancelable = 1;
 
@@ -191,7 +204,10 @@ ngx_mcds_level_exit(ngx_mcds_index_node_t *node, void *data)
 }
 
 
-/* starts a wait from the numbers last read */
+/*
+ * starts the next wait of a counter that is to be raised, from the numbers last
+ * read
+ */
 
 static void
 ngx_mcds_level_next(ngx_mcds_level_t *level)
@@ -249,7 +265,10 @@ ngx_mcds_level_read(ngx_mcds_level_t *level, ngx_mcds_level_side_t *side,
 }
 
 
-/* high is read after low: a decrement seen on low has then reached high */
+/*
+ * "high" is read after "low": a decrement of the counter seen on "low" has then
+ * reached "high", too
+ */
 
 static void
 ngx_mcds_level_low(void *data, ngx_mcds_result_t *result)

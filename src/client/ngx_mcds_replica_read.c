@@ -20,7 +20,10 @@
 #include "ngx_mcds_op_link.h"
 
 
-/* the fields to compare pages, and to store a page on another server */
+/*
+ * the fields of a page that are needed to compare replicas, and to store the
+ * page on another server
+ */
 #define NGX_MCDS_NEWEST_WANT                                                  \
     (NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS|NGX_MCDS_TTL)
 
@@ -108,7 +111,7 @@ ngx_mcds_first_done(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* returns 1 if there was a server to ask */
+/* asks the next server for the key; returns 1 if there was one */
 
 static ngx_uint_t
 ngx_mcds_first_next(ngx_mcds_group_t *group)
@@ -127,7 +130,10 @@ ngx_mcds_first_next(ngx_mcds_group_t *group)
 }
 
 
-/* the second server is asked after half of the timeout, and so on */
+/*
+ * The second server is asked for the key after half of the pool's timeout,
+ * further servers in equal parts of the other half.
+ */
 
 static void
 ngx_mcds_first_timer(ngx_event_t *ev)
@@ -159,7 +165,10 @@ ngx_mcds_first_timer(ngx_event_t *ev)
 }
 
 
-/* a silent server counts as timed out, and later replies are ignored */
+/*
+ * ends a read: a silent server counts as timed out, and later replies are
+ * ignored
+ */
 
 static void
 ngx_mcds_first_late(ngx_mcds_group_t *group)
@@ -188,7 +197,7 @@ ngx_mcds_read_timer(ngx_mcds_group_t *group, ngx_event_handler_pt handler)
 }
 
 
-/* returns the rest of the pool's timeout, milliseconds */
+/* returns the rest of the pool's timeout that a read has, in milliseconds */
 
 static ngx_msec_t
 ngx_mcds_read_left(ngx_mcds_group_t *group)
@@ -273,7 +282,10 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
     if (group->op) {
         leg->answer = *result;
 
-        /* the classic protocol always sends the value */
+        /*
+         * the reply of the classic protocol always has the value, also if it
+         * was not requested
+         */
 
         leg->answer.has &= leg->want;
 
@@ -290,7 +302,10 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* the value of a result is valid only until its handler returns */
+/*
+ * keeps the value of a server's answer, which is valid only until its handler
+ * returns
+ */
 
 static void
 ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
@@ -312,7 +327,10 @@ ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
 }
 
 
-/* a silent server is not waited for if another one has answered */
+/*
+ * half of the pool's timeout, or all of it, is over: silent servers are not
+ * waited for if another one has answered
+ */
 
 static void
 ngx_mcds_newest_timer(ngx_event_t *ev)
@@ -344,7 +362,10 @@ ngx_mcds_newest_timer(ngx_event_t *ev)
 }
 
 
-/* returns the first answer with all requested fields */
+/*
+ * ends a read whose time is over, with the first answer that has all requested
+ * fields
+ */
 
 static void
 ngx_mcds_newest_late(ngx_mcds_group_t *group)
@@ -386,12 +407,12 @@ ngx_mcds_newest_decide(ngx_mcds_group_t *group)
             leg = ngx_mcds_newest_compared(group);
             break;
 
-        default: /* NGX_MCDS_NEWEST_NONE */
+        default: /* the state NGX_MCDS_NEWEST_NONE */
             ngx_mcds_newest_none(group);
             return;
         }
 
-    /* NULL: a server was asked for more fields */
+    /* no answer is chosen: a server was asked for more fields */
 
     } while (leg == NULL);
 
@@ -436,7 +457,10 @@ ngx_mcds_newest_state(ngx_mcds_group_t *group)
 }
 
 
-/* returns a leg with all requested fields; NULL if one had to be asked */
+/*
+ * returns the answer of a server with all requested fields; NULL if a server
+ * had to be asked for it
+ */
 
 static ngx_mcds_leg_t *
 ngx_mcds_newest_asked(ngx_mcds_group_t *group)
@@ -468,7 +492,10 @@ ngx_mcds_newest_asked(ngx_mcds_group_t *group)
 }
 
 
-/* returns the newest leg; NULL if some had to be asked for their values */
+/*
+ * returns the newest answer of the servers; NULL if some had to be asked for
+ * their values
+ */
 
 static ngx_mcds_leg_t *
 ngx_mcds_newest_compared(ngx_mcds_group_t *group)
@@ -530,7 +557,9 @@ ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg)
 }
 
 
-/* ends a read: no server has the key, or none has answered in time */
+/*
+ * ends a read of replicas: no server has the key, or none has answered in time
+ */
 
 static void
 ngx_mcds_newest_none(ngx_mcds_group_t *group)
@@ -556,7 +585,9 @@ ngx_mcds_newest_none(ngx_mcds_group_t *group)
 }
 
 
-/* stores the newest page on servers with another one, unless it has changed */
+/*
+ * stores the newest page on servers with another page, unless this has changed
+ */
 
 static void
 ngx_mcds_newest_spread(ngx_mcds_group_t *group, ngx_mcds_leg_t *newest)

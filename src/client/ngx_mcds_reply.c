@@ -19,15 +19,18 @@
 
 
 /*
- * a value above the limit of its operation is read and dropped, up to this
- * size; bytes
+ * the maximum size of a value above the limit of its operation that is read and
+ * dropped, in bytes
  */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 
-/* the most that is read of a bulk connection to find a line; bytes */
+/* the bytes that are read at a time from a bulk connection to find a line */
 #define NGX_MCDS_BULK_LINE        4096
 
-/* the bytes after a value: with the meta commands only the first CRLF */
+/*
+ * the bytes after a value in a reply: with the meta commands only the first
+ * CRLF
+ */
 #define NGX_MCDS_TAIL             CRLF "END" CRLF
 #define ngx_mcds_reply_tail(conn)  ((conn)->server->pool->classic ? 7 : 2)
 
@@ -117,8 +120,8 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
             }
 
             /*
-             * without a pending operation not even an incomplete line is
-             * acceptable
+             * without a pending operation not even an incomplete line of a
+             * reply is acceptable
              */
 
             if (conn->state == NGX_MCDS_CONN_READY
@@ -203,7 +206,7 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
 }
 
 
-/* the reply to user and password, which is a reply of the classic "set" */
+/* processes the reply to user and password, a reply of the classic "set" */
 
 static ngx_int_t
 ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
@@ -229,7 +232,7 @@ ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
         return NGX_OK;
     }
 
-    /* the printable part of the reply, for the log */
+    /* the printable part of a refusal to authenticate, for the log */
 
     for (text.len = 0; text.len < 128 && b->pos + text.len < b->last;
          text.len++)
@@ -270,7 +273,10 @@ ngx_mcds_reply_parse(ngx_mcds_conn_t *conn)
 }
 
 
-/* NGX_DECLINED if this is no reply of a supported memcached */
+/*
+ * processes a reply to the greeting; NGX_DECLINED if this is no reply of a
+ * supported memcached
+ */
 
 static ngx_int_t
 ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn)
@@ -281,7 +287,10 @@ ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn)
 
     if (conn->server->pool->classic) {
 
-        /* the error of a proxy whose own server is down */
+        /*
+         * the server may reply with the error of a proxy whose own server is
+         * down
+         */
 
         if (!reply->version && reply->rc != NGX_MCDS_SERVER_ERROR) {
             return NGX_DECLINED;
@@ -346,7 +355,10 @@ ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
 }
 
 
-/* checks that this is the reply to the operation at the head */
+/*
+ * checks that the reply is that to the first pending operation of the
+ * connection
+ */
 
 static ngx_int_t
 ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
@@ -364,7 +376,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
             && ex->begin < conn->sent
             && ngx_mcds_verb_stores(ex->verb))
         {
-            /* memcached 1.4 sends this before it has read the value */
+            /* memcached 1.4 sends this error before it has read the value */
 
             ngx_mcds_reply_leave(conn, "its answer before the value had left",
                                  NGX_MCDS_PROTOCOL);
@@ -390,7 +402,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 
     if (!(reply->has & NGX_MCDS_OPAQUE)) {
 
-        /* error lines have no flags, nor has the EN of old servers */
+        /* error lines have no flags, nor has the reply EN of old servers */
 
         if (reply->rc == NGX_MCDS_SERVER_ERROR
             || reply->rc == NGX_MCDS_TOO_LARGE
@@ -435,7 +447,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 }
 
 
-/* the parser has checked the kind */
+/* checks a reply of the classic protocol, whose kind the parser has checked */
 
 static ngx_int_t
 ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
@@ -455,7 +467,7 @@ ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
         return NGX_ERROR;
     }
 
-    /* the reply has a value even if only the CAS value is wanted */
+    /* a reply to "gets" has a value even if only the CAS value is wanted */
 
     if (!(ex->want & NGX_MCDS_VALUE) || reply->len > ex->limit) {
         return ngx_mcds_reply_drop(conn);
@@ -465,14 +477,17 @@ ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
 }
 
 
-/* a value of another program may have any size, which is no failure */
+/*
+ * Drops the value of a reply: a value of another program may have any size,
+ * which is no failure.
+ */
 
 static ngx_int_t
 ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 {
     if (conn->reply.len > NGX_MCDS_MAX_SKIP) {
 
-        /* reading such a value would take too long */
+        /* reading a value of this size to drop it would take too long */
 
         ngx_mcds_reply_leave(conn, "a value above all limits",
                              NGX_MCDS_PROTOCOL);
@@ -486,9 +501,9 @@ ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 
 
 /*
- * The operation at the head gets its result, but the connection has to be
- * closed, which is no failure of the server.  Other reads are sent again on a
- * new connection, unless the reason is a timeout.
+ * Closes the connection after the first pending operation has got its result,
+ * which is no failure of the server.  Other reads are sent again on a new
+ * connection, unless the reason is a timeout.
  */
 
 static void
@@ -599,7 +614,10 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
 }
 
 
-/* drops a value that is above the limit of the operation, or not wanted */
+/*
+ * drops the received bytes of a value that is above the limit of the operation,
+ * or not wanted
+ */
 
 static ngx_int_t
 ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
@@ -667,7 +685,9 @@ ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
 }
 
 
-/* removes the operation at the head, and fills its result */
+/*
+ * removes the first pending operation of the connection, and fills its result
+ */
 
 static ngx_mcds_exchange_t *
 ngx_mcds_reply_take(ngx_mcds_conn_t *conn, ngx_mcds_result_t *result)

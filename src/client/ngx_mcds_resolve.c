@@ -18,7 +18,9 @@
 #include "ngx_mcds_server.h"
 
 
-/* limits of the time between two look-ups; milliseconds */
+/*
+ * limits of the time between two look-ups of a server's name, in milliseconds
+ */
 #define NGX_MCDS_RESOLVE_MAX      86400000
 #define NGX_MCDS_RESOLVE_RETRY    10000
 #define NGX_MCDS_RESOLVE_JITTER   5000
@@ -34,14 +36,15 @@ struct ngx_mcds_resolve_s {
     ngx_mcds_server_t       *server;
     ngx_resolver_t          *resolver;
     ngx_msec_t               timeout;
-    ngx_str_t                name;       /* a copy, as the resolver lower-cases
-                                            it */
 
-    /* state of this worker */
+    /* the name to look up: a copy, as the resolver lower-cases it */
+    ngx_str_t                name;
+
+    /* fields of this worker about the look-ups */
     ngx_event_t              timer;
     ngx_resolver_ctx_t      *ctx;        /* query under way, or NULL */
 
-    ngx_mcds_address_t      *addrs;      /* addresses of the last result */
+    ngx_mcds_address_t      *addrs;      /* addresses in the last result */
     ngx_uint_t               naddrs;
     ngx_uint_t               current;    /* index of the address in use */
 
@@ -79,7 +82,10 @@ ngx_mcds_resolve_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_mcds_server_t   *server;
     ngx_pool_cleanup_t  *cln;
 
-    /* must run before the cleanup of the resolver, which frees its queries */
+    /*
+     * the look-ups must end before the cleanup of the resolver, which frees its
+     * queries
+     */
 
     cln = ngx_pool_cleanup_add(cf->pool, 0);
     if (cln == NULL) {
@@ -188,7 +194,10 @@ ngx_mcds_resolve_start(ngx_mcds_pool_t *pool)
         resolve->timer.log = ngx_cycle->log;
         resolve->timer.cancelable = 1;
 
-        /* the configuration may have been read long ago */
+        /*
+         * names are looked up at once: the configuration may have been read
+         * long ago
+         */
 
         ngx_add_timer(&resolve->timer, 1);
     }
@@ -248,7 +257,7 @@ ngx_mcds_resolve_ask(ngx_event_t *ev)
     ctx->timeout = resolve->timeout;
     ctx->cancelable = 1;
 
-    /* the handler may be called at once, and frees ctx */
+    /* the handler of the query may be called at once, and frees ctx */
 
     resolve->ctx = ctx;
 
@@ -284,7 +293,8 @@ ngx_mcds_resolve_handler(ngx_resolver_ctx_t *ctx)
 
 
 /*
- * The resolver answers from its cache until the end of the second ctx->valid.
+ * Returns the time until the next look-up of a name.  The resolver answers from
+ * its cache until the end of the second ctx->valid.
  */
 
 static ngx_msec_t
@@ -304,7 +314,10 @@ ngx_mcds_resolve_delay(ngx_resolver_ctx_t *ctx)
 
     if (ctx->state) {
 
-        /* failures are not cached; a timed out query has already taken long */
+        /*
+         * the resolver does not cache failures; a query that timed out has
+         * already taken long
+         */
 
         delay = (ctx->state == NGX_RESOLVE_TIMEDOUT)
                 ? 1000 : ngx_min(delay, NGX_MCDS_RESOLVE_RETRY);
@@ -492,7 +505,7 @@ ngx_mcds_resolve_next(ngx_mcds_server_t *server)
         return;
     }
 
-    /* the other connection shows that the address is reachable */
+    /* the server's other connection shows that the address is reachable */
 
     if ((server->control && server->control->state == NGX_MCDS_CONN_READY)
         || (server->bulk && server->bulk->state == NGX_MCDS_CONN_READY))

@@ -16,20 +16,23 @@
 #include "ngx_mcds_conn.h"
 
 
-/* A connection to the current address is ready: logs a new address. */
+/*
+ * A connection to the current address of the server is ready: logs a new
+ * address.
+ */
 
 void ngx_mcds_resolve_connected(ngx_mcds_server_t *server);
 
 
 /*
- * The current address could not be reached: the server moves to the next
- * address of its name, if there is one.
+ * The current address of the server could not be reached: the server moves to
+ * the next address of its name, if there is one.
  */
 
 void ngx_mcds_resolve_next(ngx_mcds_server_t *server);
 
 
-/* Stops the look-ups of the server, and frees their results. */
+/* Stops the look-ups of the server's name, and frees their results. */
 
 void ngx_mcds_resolve_stop(ngx_mcds_server_t *server);
 

@@ -39,7 +39,7 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
         return;
     }
 
-    /* only the first worker of a host logs this as an error */
+    /* only the first worker of a host logs as an error that a server is down */
 
     level = ngx_mcds_client_stat_breaker(server, 1) ? NGX_LOG_ERR
                                                     : NGX_LOG_INFO;
@@ -168,7 +168,10 @@ ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
         return one->sa_family == AF_INET ? -1 : 1;
     }
 
-    /* only the addresses differ: ports are equal, other fields are zero */
+    /*
+     * only the addresses of the two servers differ: ports are equal, other
+     * fields are zero
+     */
 
     return ngx_memcmp(one, two, one_len);
 }

@@ -16,9 +16,9 @@
 
 
 /*
- * Compares two addresses of a name for the order in which they are tried; the
- * result is as with memcmp().  IPv4 comes first: most hosts have addresses of
- * both kinds, but memcached rarely listens on both.
+ * Compares two addresses of a server's name for the order in which they are
+ * tried; the result is as with memcmp().  IPv4 comes first: most hosts have
+ * addresses of both kinds, but memcached rarely listens on both.
  */
 
 ngx_int_t ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
@@ -29,14 +29,14 @@ ngx_int_t ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
 
 
 /*
- * Records a failure: a connection could not be made, was lost with pending
- * operations, or timed out.  May open the breaker.
+ * Records a failure of the server: a connection could not be made, was lost
+ * with pending operations, or timed out.  May open the breaker.
  */
 
 void ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc);
 
 
-/* Records a reply of the server; closes the breaker. */
+/* Records a reply of the server; closes its breaker. */
 
 void ngx_mcds_server_answered(ngx_mcds_server_t *server);
 
@@ -51,7 +51,7 @@ ngx_uint_t ngx_mcds_server_level(ngx_mcds_server_t *server, ngx_uint_t level);
 
 /*
  * Records that the server does not support the protocol, or refuses the user;
- * text is its reply, for the log.  Opens the breaker.
+ * text is the server's reply, for the log.  Opens the breaker.
  */
 
 void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
@@ -70,18 +70,21 @@ void ngx_mcds_server_moved(ngx_mcds_server_t *server);
 void ngx_mcds_server_retry(ngx_mcds_server_t *server);
 
 
-/* The handler of the probe timer, which a pool sets for its servers. */
+/*
+ * The handler of the timer that probes a server; a pool sets it for its
+ * servers.
+ */
 
 void ngx_mcds_server_probe_handler(ngx_event_t *ev);
 
 
-/* Processes one line of the reply to "stats". */
+/* Processes one line of the server's reply to "stats". */
 
 void ngx_mcds_usage_line(ngx_mcds_server_t *server, ngx_str_t *name,
     ngx_str_t *value);
 
 
-/* Formats an error text about the configuration, in pool memory. */
+/* Formats an error text about the configuration of a pool, in pool memory. */
 
 char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
 

@@ -171,7 +171,10 @@ ngx_mcds_ssl_handshake(ngx_mcds_conn_t *conn,
 }
 
 
-/* SNI is for names only, not for addresses, RFC 6066, section 3 */
+/*
+ * sets the name of the server for SNI, which is for names only, not for
+ * addresses, RFC 6066, section 3
+ */
 
 static ngx_int_t
 ngx_mcds_ssl_name(ngx_connection_t *c, ngx_str_t *name)
@@ -255,7 +258,10 @@ ngx_mcds_ssl_verify(ngx_mcds_conn_t *conn)
 }
 
 
-/* with TLS 1.3 sessions come after the handshake, possibly several */
+/*
+ * saves a TLS session for the next connection; with TLS 1.3 sessions come after
+ * the handshake, possibly several
+ */
 
 static void
 ngx_mcds_ssl_save_session(ngx_connection_t *c)
@@ -287,8 +293,8 @@ ngx_mcds_ssl_close(ngx_connection_t *c)
     ngx_mcds_conn_t *conn = c->data;
 
     /*
-     * with unsent data OpenSSL would wait for a write, and the connection would
-     * leak
+     * with unsent data OpenSSL would wait for a write when TLS is shut down,
+     * and the connection would leak
      */
 
     if (conn->out) {

@@ -20,7 +20,7 @@ static void ngx_mcds_exchange_command(ngx_mcds_exchange_t *ex,
     ngx_mcds_request_t *req, ngx_mcds_cmd_t *cmd);
 
 
-/* last opaque of this worker */
+/* the last opaque that this worker has sent with a command */
 
 static uint32_t  ngx_mcds_exchange_opaque;
 
@@ -58,7 +58,10 @@ ngx_mcds_exchange_start(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
 }
 
 
-/* NGX_MCDS_OK: the exchange is in the queue of a connection */
+/*
+ * puts the exchange into the queue of a connection; returns NGX_MCDS_OK, or the
+ * result of the operation if this failed
+ */
 
 static ngx_uint_t
 ngx_mcds_exchange_push(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,

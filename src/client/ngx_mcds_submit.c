@@ -153,7 +153,7 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
     n = ngx_mcds_distribution_get(pool, key.data + key.prefix,
                                   key.len - key.prefix, 0);
 
-    /* the server that stands in for a disabled one may itself be ejected */
+    /* the server that stands in for a disabled server may itself be ejected */
 
     return server[n].stat->disabled
            || n != ngx_mcds_op_choose(pool, req, &key);

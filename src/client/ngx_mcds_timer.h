@@ -16,8 +16,9 @@
 
 
 /*
- * Sets the handler and the log of an event.  Its data is a dummy connection
- * without a descriptor, as nginx's debug log expects a connection there.
+ * Sets the handler and the log of a timer.  The data of the timer is a dummy
+ * connection without a descriptor, as nginx's debug log expects a connection
+ * there.
  */
 
 void ngx_mcds_timer_init(ngx_event_t *ev, ngx_event_handler_pt handler);

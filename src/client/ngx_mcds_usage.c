@@ -67,7 +67,7 @@ ngx_mcds_usage_done(void *data, ngx_mcds_result_t *result)
 
     switch (result->rc) {
 
-    case NGX_MCDS_NOT_FOUND: /* "END": the report is complete */
+    case NGX_MCDS_NOT_FOUND: /* "END": the report of "stats" is complete */
         ngx_mcds_stat_usage(server->stat, NGX_MCDS_USAGE_TIME, ngx_time());
         break;
 
@@ -75,7 +75,7 @@ ngx_mcds_usage_done(void *data, ngx_mcds_result_t *result)
         server->mute = 1;
         break;
 
-    default: /* failed: asked again later */
+    default: /* the request for "stats" failed, and is repeated later */
         break;
     }
 }
