@@ -103,7 +103,7 @@ ngx_mcds_array_number(u_char *p, u_char *last, ngx_uint_t *number)
         p++;
     }
 
-    /* no valid number is near the limit of the type */
+    /* no valid number in the text of an array is near the limit of the type */
 
     if (p - start > 9) {
         return NULL;

@@ -32,17 +32,20 @@
 #include "ngx_mcds_client.h"
 
 
-/* lines move to a part when they have this many bytes */
+/*
+ * lines of an array move to a part, an item of their own, when they have this
+ * many bytes
+ */
 #define NGX_MCDS_ARRAY_PART       32000
 
-/* the maximum size of all lines, bytes */
+/* the maximum size of all lines of an array, in bytes */
 #define NGX_MCDS_ARRAY_SIZE       (16 * 1024 * 1024)
 
-/* the maximum size of a line with its LF, bytes */
+/* the maximum size of a line of an array with its LF, in bytes */
 #define NGX_MCDS_ARRAY_LINE       65536
 
 
-/* the length of the id of a part, hexadecimal digits */
+/* the length of the id of an array's part, in hexadecimal digits */
 #define NGX_MCDS_ARRAY_ID         16
 
 
@@ -51,8 +54,8 @@ typedef struct ngx_mcds_array_s       ngx_mcds_array_t;
 
 
 /*
- * Called when lines have moved to parts, with the number of lines in parts, and
- * base.
+ * The type of a function that is called when lines of an array have moved to
+ * parts, with the number of lines in parts, and base, the number after #.
  */
 
 typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
@@ -62,13 +65,14 @@ typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
 struct ngx_mcds_array_s {
     ngx_mcds_pool_t        *pool;
     ngx_str_t               key;
-    ngx_uint_t              max;       /* lines to keep, the newest ones; 0:
-                                          all */
-    ngx_mcds_array_grown_pt grown;     /* or NULL */
+    ngx_uint_t              max;       /* number of lines to keep, the newest
+                                          ones; 0: all lines */
+    ngx_mcds_array_grown_pt grown;     /* called when lines have moved to parts,
+                                          or NULL */
 };
 
 
-/* a part, as the head describes it */
+/* a part of an array, as the array's head item describes it */
 
 typedef struct {
     u_char                  id[NGX_MCDS_ARRAY_ID];
@@ -77,33 +81,43 @@ typedef struct {
 } ngx_mcds_array_ref_t;
 
 
-/* The lines of a part, or of the head; if the part was lost, value is NULL. */
+/*
+ * The lines of a part of an array, or of its head item; value is NULL if the
+ * part was lost.
+ */
 
 typedef struct {
-    ngx_mcds_array_read_t  *read;      /* for array_read.c */
-    ngx_mcds_op_t           op;        /* for array_read.c */
+    ngx_mcds_array_read_t  *read;      /* read of the array; for array_read.c */
+    ngx_mcds_op_t           op;        /* read of the part; for array_read.c */
     ngx_mcds_array_ref_t    ref;
     ngx_mcds_value_t       *value;
-    size_t                  start;     /* in the value */
+    size_t                  start;     /* position of the lines in the value */
 } ngx_mcds_array_piece_t;
 
 
 typedef struct {
-    ngx_uint_t              found;     /* there is a head */
+    ngx_uint_t              found;     /* 1: the array has a head item */
     uint64_t                cas;
-    uint32_t                crc;       /* of the whole head */
-    uint32_t                ttl;       /* seconds left; 0: no expiry */
-    ngx_uint_t              base;      /* the number after # */
+    uint32_t                crc;       /* CRC32 of the whole head item */
+    uint32_t                ttl;       /* time to live that the head item has
+                                          left, seconds; 0: no expiry */
+    ngx_uint_t              base;      /* number after # in the head item */
 
-    ngx_mcds_array_piece_t *pieces;    /* the last piece has the lines of the
-                                          head, if that was found */
+    /*
+     * The lines of the array: a piece for each part and, if the head item was
+     * found, a last piece for the lines in the head item.
+     */
+    ngx_mcds_array_piece_t *pieces;
+
     ngx_uint_t              n;
-    ngx_uint_t              lines;     /* in parts, as the head says */
+    ngx_uint_t              lines;     /* lines in parts, as the head item
+                                          says */
     size_t                  size;
 
     /*
-     * for edits that are done together: memory, and a result computed from the
-     * content, NULL at first, which only one kind of edits uses
+     * For edits of the array that are done together: memory, and a result
+     * computed from the content, NULL at first, which only one kind of edits
+     * uses.
      */
     ngx_pool_t             *pool;
     void                   *memo;
@@ -111,9 +125,9 @@ typedef struct {
 
 
 /*
- * The handler of a read.  With NGX_MCDS_OK, content is the list, which may be
- * empty, and is valid until the handler returns.  To keep a value for longer,
- * the handler takes a reference.  With any other rc, such as
+ * The handler of a read of an array.  With NGX_MCDS_OK, content is the list,
+ * which may be empty, and is valid until the handler returns.  To keep a value
+ * for longer, the handler takes a reference.  With any other rc, such as
  * NGX_MCDS_TOO_LARGE, content is NULL.
  */
 
@@ -122,23 +136,26 @@ typedef void (*ngx_mcds_array_read_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * A consistent read of all lines.  The caller sets array, whose key must live
- * as long as the read, handler and data; all other fields are zero before the
- * first use.
+ * A consistent read of all lines of an array.  The caller sets array, whose key
+ * must live as long as the read, handler and data; all other fields are zero
+ * before the first use.
  */
 
 struct ngx_mcds_array_read_s {
     ngx_mcds_array_t          array;
     ngx_mcds_array_read_pt    handler;
     void                     *data;
-    unsigned                  head:1;    /* only the head is wanted */
+    unsigned                  head:1;    /* 1: read only the head item */
 
-    /* for array_read.c */
-    unsigned                  missing:1; /* parts are missing */
-    unsigned                  known:1;   /* ... and were in this head before */
-    ngx_mcds_op_t             op;        /* for the head */
+    /* private fields of the read, for array_read.c */
+    unsigned                  missing:1; /* 1: parts are missing */
+
+    /* 1: parts of the same head item were missing before */
+    unsigned                  known:1;
+
+    ngx_mcds_op_t             op;        /* read of the head item */
     ngx_mcds_array_content_t  content;
-    ngx_uint_t                next;      /* the next piece to read */
+    ngx_uint_t                next;      /* number of the next piece to read */
     ngx_uint_t                waiting;
     ngx_uint_t                tries;
     ngx_uint_t                rc;
@@ -146,14 +163,14 @@ struct ngx_mcds_array_read_s {
 
 
 /*
- * Starts a read.  The handler is called once, not from inside of this call, and
- * may free the read.
+ * Starts a read of an array.  The handler is called once, not from inside of
+ * this call, and may free the read.
  */
 
 void ngx_mcds_array_read(ngx_mcds_array_read_t *read);
 
 
-/* A position in content, zeroed at the start. */
+/* A position in the lines of an array, zeroed at the start. */
 
 typedef struct {
     ngx_uint_t              piece;
@@ -162,8 +179,8 @@ typedef struct {
 
 
 /*
- * Returns the next line, without its LF; empty lines are skipped.  Returns
- * NGX_DONE at the end.
+ * Returns the next line of an array, without its LF; empty lines are skipped.
+ * Returns NGX_DONE at the end.
  */
 
 ngx_int_t ngx_mcds_array_next(ngx_mcds_array_content_t *content,
@@ -171,16 +188,17 @@ ngx_int_t ngx_mcds_array_next(ngx_mcds_array_content_t *content,
 
 
 /*
- * The result of a change.  NGX_MCDS_OK: done; after NGX_MCDS_TIMEOUT, CLOSED
- * and PROTOCOL it is unknown whether the change was done; after all other codes
- * it was not.  TOO_LARGE: the list would exceed NGX_MCDS_ARRAY_SIZE; EXISTS:
- * too many other changes came between.
+ * The result of a change of an array.  NGX_MCDS_OK: done; after
+ * NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL it is unknown whether the change was
+ * done; after all other codes it was not.  TOO_LARGE: the list would exceed
+ * NGX_MCDS_ARRAY_SIZE; EXISTS: too many other changes came between.
  */
 
 typedef struct {
     ngx_uint_t              rc;
-    ngx_uint_t              found;     /* there is a head */
-    uint64_t                cas;       /* of the head; 0: unknown */
+    ngx_uint_t              found;     /* 1: the array has a head item */
+    uint64_t                cas;       /* CAS value of the head item; 0:
+                                          unknown */
     uint32_t                crc;
 } ngx_mcds_array_done_t;
 
@@ -189,11 +207,11 @@ typedef void (*ngx_mcds_array_done_pt)(void *data,
 
 
 /*
- * Appends lines, each with an LF, which are copied.  The handler, which may be
- * NULL, is called once, not from inside of this call.  With NGX_BUSY, too much
- * is waiting to be written, and NGX_ERROR, out of memory, no handler is called.
- * The lines of a call stay together, and those of this worker are in the order
- * of its calls.
+ * Appends lines to an array, each with an LF, which are copied.  The handler,
+ * which may be NULL, is called once, not from inside of this call.  With
+ * NGX_BUSY, too much is waiting to be written, and NGX_ERROR, out of memory, no
+ * handler is called.  The lines of a call stay together, and those of this
+ * worker are in the order of its calls.
  */
 
 ngx_int_t ngx_mcds_array_append(ngx_mcds_array_t *array, ngx_str_t *lines,
@@ -208,22 +226,24 @@ typedef enum {
 
 
 /*
- * The decision of an edit.  The reference of text passes to the change; NULL:
- * no lines.
+ * The decision of an edit of an array.  The reference of text passes to the
+ * change; NULL: no lines.
  */
 
 typedef struct {
-    ngx_uint_t              kind;      /* ngx_mcds_array_edit_e */
+    ngx_uint_t              kind;      /* kind of change,
+                                          ngx_mcds_array_edit_e */
     ngx_mcds_value_t       *text;
-    ngx_uint_t              base;      /* with REPLACE */
+    ngx_uint_t              base;      /* number after #, with REPLACE */
 } ngx_mcds_array_edit_t;
 
 
 /*
- * An edit: decides a change from the content and, if not NULL, from the lines
- * that other changes of the same round add.  Returns NGX_MCDS_OK, or the code
- * with which the change ends.  The edit is called again if the head has changed
- * meanwhile; only the last decision counts.
+ * The type of an edit, which decides a change of an array from the content and,
+ * if not NULL, from the lines that other changes of the same round add.
+ * Returns NGX_MCDS_OK, or the code with which the change ends.  The edit is
+ * called again if the array has changed meanwhile; only the last decision
+ * counts.
  */
 
 typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,
@@ -232,10 +252,10 @@ typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,
 
 
 /*
- * Changes a list.  The handler and the results are those of
- * ngx_mcds_array_append().  shared: the edit may be combined with other shared
- * ones, and does not replace all lines.  size is the number of bytes of data,
- * which count for the limit of waiting changes.
+ * Changes an array as the edit decides.  The handler and the results are those
+ * of ngx_mcds_array_append().  shared: the edit may be combined with other
+ * shared ones, and does not replace all lines.  size is the number of bytes of
+ * data, which count for the limit of waiting changes.
  */
 
 ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
@@ -243,14 +263,17 @@ ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
     void *data);
 
 
-/* Takes the number after # at *pos.  Returns NGX_DECLINED if there is none. */
+/*
+ * Takes the number after # at *pos in the head item of an array.  Returns
+ * NGX_DECLINED if there is none.
+ */
 
 ngx_int_t ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base);
 
 
 /*
- * Takes the description of a part at *pos.  Returns NGX_DECLINED if there is
- * none.
+ * Takes the description of a part at *pos in the head item of an array.
+ * Returns NGX_DECLINED if there is none.
  */
 
 ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,
@@ -258,14 +281,14 @@ ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,
 
 
 /*
- * Returns the end of a part that begins at p: after the last LF within
- * NGX_MCDS_ARRAY_PART bytes, or after the first LF if a line is longer.
+ * Returns the end of a part of an array that begins at p: after the last LF
+ * within NGX_MCDS_ARRAY_PART bytes, or after the first LF if a line is longer.
  */
 
 u_char *ngx_mcds_array_cut(u_char *p, u_char *last);
 
 
-/* Returns the number of lines; the last one may lack its LF. */
+/* Returns the number of lines in a text; the last one may lack its LF. */
 
 ngx_uint_t ngx_mcds_array_lines(u_char *p, u_char *last);
 

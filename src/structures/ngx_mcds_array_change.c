@@ -49,7 +49,7 @@ static ngx_mcds_value_t *ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos,
 static void ngx_mcds_array_id(u_char *id);
 
 
-static ngx_uint_t   ngx_mcds_array_no_cas;     /* logged once */
+static ngx_uint_t   ngx_mcds_array_no_cas;     /* 1: lack of CAS was logged */
 
 
 void
@@ -79,7 +79,7 @@ ngx_mcds_array_change_read(void *data)
     ngx_queue_t           *q;
     ngx_mcds_array_job_t  *job;
 
-    /* an append does not need the content of the parts */
+    /* an append to an array does not need the content of the array's parts */
 
     work->read.head = 1;
 
@@ -144,7 +144,7 @@ ngx_mcds_array_change_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* Decides the new state of the array from its present content. */
+/* Decides the new state of an array from its present content. */
 
 static ngx_uint_t
 ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
@@ -212,7 +212,7 @@ ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
         round->changed = 1;
     }
 
-    /* many lines move to parts */
+    /* if the head item of the array has many lines, they move to parts */
 
     if (round->rest->len - round->pos > NGX_MCDS_ARRAY_PART) {
         round->changed = 1;
@@ -304,7 +304,7 @@ ngx_mcds_array_edit(ngx_mcds_array_work_t *work,
 }
 
 
-/* Collects the parts that stay, and the lines after them. */
+/* Collects the parts of the array that stay, and the lines after them. */
 
 static ngx_uint_t
 ngx_mcds_array_compose(ngx_mcds_array_work_t *work,
@@ -354,7 +354,7 @@ ngx_mcds_array_compose(ngx_mcds_array_work_t *work,
 }
 
 
-/* Drops the oldest lines beyond the limit, parts as a whole. */
+/* Drops the oldest lines of an array beyond the limit, parts as a whole. */
 
 static ngx_uint_t
 ngx_mcds_array_trim(ngx_mcds_array_work_t *work)
@@ -426,7 +426,10 @@ ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
 
     round = &work->round;
 
-    /* few lines stay in the head; if they are many, all move to parts */
+    /*
+     * few lines stay in the head item of the array; if they are many, all of
+     * them move to parts
+     */
 
     while (round->rest->len > NGX_MCDS_ARRAY_PART
            && round->rc == NGX_MCDS_OK
@@ -506,8 +509,9 @@ ngx_mcds_array_write_part(ngx_mcds_array_work_t *work)
 
 
 /*
- * Returns an operation of work->parts that is not active.  There is one, as at
- * most NGX_MCDS_ARRAY_WRITES parts are written at once.
+ * Returns an operation of work->parts, to write a part of an array, that is not
+ * active.  There is one, as at most NGX_MCDS_ARRAY_WRITES parts are written at
+ * once.
  */
 
 static ngx_mcds_op_t *
@@ -535,7 +539,7 @@ ngx_mcds_array_part_written(void *data, ngx_mcds_result_t *result)
 
     if (result->rc != NGX_MCDS_OK) {
 
-        /* the head is unchanged, so the array is, too */
+        /* the array's head item is unchanged, so the array is, too */
 
         work->round.rc = (result->rc == NGX_MCDS_TOO_LARGE
                           || result->rc == NGX_MCDS_SERVER_ERROR)
@@ -657,7 +661,10 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
         ngx_mcds_array_drop(work, round->drops.elts, round->drops.nelts);
         ngx_mcds_array_grew(work);
 
-        /* the new parts belong to the head */
+        /*
+         * the stored head item of the array refers to the new parts, which must
+         * stay
+         */
 
         round->fresh = round->refs.nelts;
 
@@ -674,7 +681,7 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
 
-        /* if the head was stored, its parts must stay */
+        /* if the head item was stored, its new parts must stay */
 
         round->fresh = round->refs.nelts;
 
@@ -747,7 +754,10 @@ ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
             || rc == NGX_MCDS_CLOSED
             || rc == NGX_MCDS_PROTOCOL)
         {
-            /* the lines were certainly not appended */
+            /*
+             * the lines wait for room in the head item: they were certainly not
+             * appended
+             */
 
             rc = NGX_MCDS_DOWN;
         }
@@ -766,7 +776,9 @@ ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
 }
 
 
-/* Deletes parts to which no head refers; no result is awaited. */
+/*
+ * Deletes parts of an array to which no head item refers; no result is awaited.
+ */
 
 static void
 ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
@@ -788,7 +800,10 @@ ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
 }
 
 
-/* Ends a round: new parts to which the head does not refer are deleted. */
+/*
+ * Ends a round of changes of an array: new parts to which the head item does
+ * not refer are deleted.
+ */
 
 static void
 ngx_mcds_array_round_clear(ngx_mcds_array_work_t *work)
@@ -816,7 +831,9 @@ ngx_mcds_array_round_clear(ngx_mcds_array_work_t *work)
 }
 
 
-/* Joins the text of a from pos on, and b; both may be NULL. */
+/*
+ * Joins the text of the value a from pos on, and that of b; both may be NULL.
+ */
 
 static ngx_mcds_value_t *
 ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos, ngx_mcds_value_t *b)
@@ -839,7 +856,7 @@ ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos, ngx_mcds_value_t *b)
 
         if (p[-1] != LF) {
 
-            /* another program has appended a line without LF */
+            /* another program has appended a line without LF to the array */
 
             *p++ = LF;
         }

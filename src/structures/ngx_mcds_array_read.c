@@ -14,13 +14,15 @@
 #include "ngx_mcds_array_core.h"
 
 
-/* the maximum number of parts read at once */
+/* the maximum number of parts of an array that are read at once */
 #define NGX_MCDS_ARRAY_WINDOW     8
 
-/* the maximum number of reads of the head because of missing parts */
+/*
+ * the maximum number of reads of an array's head item because of missing parts
+ */
 #define NGX_MCDS_ARRAY_TRIES      5
 
-/* the maximum number of parts of a valid head */
+/* the maximum number of parts of an array with a valid head item */
 #define NGX_MCDS_ARRAY_REFS       4096
 
 
@@ -211,7 +213,7 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
 
     content = &read->content;
 
-    /* the last piece belongs to the head itself */
+    /* the last piece of the array belongs to the head item itself */
 
     while (read->rc == NGX_MCDS_OK
            && read->waiting < NGX_MCDS_ARRAY_WINDOW
@@ -298,7 +300,7 @@ ngx_mcds_array_part(ngx_mcds_array_piece_t *piece, ngx_mcds_result_t *result)
 
     if (result->len != piece->ref.size) {
 
-        /* the item is not the part that was written */
+        /* the item found is not the part of the array that was written */
 
         read->missing = 1;
         return;
@@ -344,7 +346,7 @@ ngx_mcds_array_read_done(ngx_mcds_array_read_t *read)
 {
     ngx_mcds_array_content_t  content;
 
-    /* the handler may free the read */
+    /* the handler may free the read of the array */
 
     content = read->content;
 

@@ -22,19 +22,25 @@
 
 /*
  * the limits of arrays to which a worker writes: their number, and their bytes;
- * they are beyond the limit of waiting writes
+ * the waiting writes reach their own limit before
  */
 #define NGX_MCDS_ARRAY_BUCKETS    256
 #define NGX_MCDS_ARRAYS           1048576
 #define NGX_MCDS_ARRAYS_SIZE      (1024 * 1024 * 1024)
 
-/* the maximum size of a worker's waiting writes, bytes */
+/* the maximum size of the writes to arrays that wait in a worker, in bytes */
 #define NGX_MCDS_ARRAY_PENDING    (32 * 1024 * 1024)
 
-/* the maximum size of a combined append, bytes */
+/*
+ * the maximum size of the lines of several appends to an array that are sent as
+ * one, in bytes
+ */
 #define NGX_MCDS_ARRAY_BATCH      16384
 
-/* the size of a head is checked about once in so many appended bytes */
+/*
+ * the size of an array's head item is checked about once in so many appended
+ * bytes
+ */
 #define NGX_MCDS_ARRAY_LOOK       8192
 
 
@@ -195,7 +201,9 @@ ngx_mcds_array_work(ngx_mcds_array_t *array)
     work->event.data = work;
     work->event.log = ngx_cycle->log;
 
-    /* writes that come in this turn are combined */
+    /*
+     * writes to the array that come in this turn of the event loop are combined
+     */
 
     ngx_post_event(&work->event, &ngx_posted_events);
 
@@ -241,8 +249,8 @@ ngx_mcds_array_free_work(ngx_mcds_array_work_t *work)
 
 
 /*
- * Takes the jobs of a round: those that are appended, or those that are changed
- * together.
+ * Takes the jobs of a round of writes to an array: those that are appended, or
+ * those that are changed together.
  */
 
 static ngx_uint_t
@@ -411,7 +419,9 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
             return;
         }
 
-        /* there is a head: another worker has added one, or the head is full */
+        /*
+         * the array has a head item: another worker has added it, or it is full
+         */
 
         ngx_mcds_array_append_send(work, NGX_MCDS_APPEND);
         return;
@@ -434,8 +444,8 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * No result shows the size of a head, so the head is read at times: at random,
- * so that no state is necessary for each array.
+ * Returns 1 if the head item of an array is to be read, as no result shows its
+ * size: at random, so that no state is necessary for each array.
  */
 
 static ngx_uint_t

@@ -16,51 +16,60 @@
 
 
 /*
- * the limits of batches that can be joined: their number, and their bytes;
- * beyond them each change is sent alone
+ * the limits of batches of changes of counters that can be joined: their
+ * number, and their bytes; beyond them each change is sent alone
  */
 #define NGX_MCDS_COUNTER_BUCKETS  64
 #define NGX_MCDS_COUNTER_BATCHES  16384
 #define NGX_MCDS_COUNTER_SIZE     (16 * 1024 * 1024)
 
 /*
- * If a turn has this many changes, and one of so many has joined another one,
- * the batches wait for the changes of the next turns: at most for this number
- * of turns, and for a millisecond.
+ * If a turn of the event loop has this many changes of counters, and one of so
+ * many has joined another one, the batches wait for the changes of the next
+ * turns: at most for this number of turns, and for a millisecond.
  */
 #define NGX_MCDS_COUNTER_MANY     8
 #define NGX_MCDS_COUNTER_JOINED   16
 #define NGX_MCDS_COUNTER_TURNS    8
 
-/* longer than any number, with the spaces that memcached may append */
+/*
+ * the maximum length of the number of a counter: longer than any number, with
+ * the spaces that memcached may append
+ */
 #define NGX_MCDS_COUNTER_LEN      64
 
 
 struct ngx_mcds_count_s {
     ngx_queue_t          queue;
-    ngx_mcds_count_pt    handler;      /* NULL: canceled */
+    ngx_mcds_count_pt    handler;      /* gets the number; NULL: canceled */
     void                *data;
     uint64_t             delta;
 };
 
 
 /*
- * The sum of the changes of one counter in this turn; 0 if it is only read.  A
- * subtraction has a batch of its own: from a result of 0 the numbers of several
- * requests could not be computed.
+ * A batch: the sum of the changes of one counter in this turn of the event
+ * loop; 0 if the counter is only read.  A subtraction has a batch of its own:
+ * from a result of 0 the numbers of several requests could not be computed.
  */
 
 typedef struct {
-    ngx_mcds_index_node_t  node;       /* of batches to be joined; not if it
-                                          subtracts */
+    ngx_mcds_index_node_t  node;       /* in the index of batches that can be
+                                          joined; not if the batch subtracts */
     ngx_mcds_op_t          op;
-    ngx_queue_t            queue;      /* of batches to be sent */
-    ngx_queue_t            counts;     /* ngx_mcds_count_t, in order */
+    ngx_queue_t            queue;      /* link in the queue of batches to
+                                          send */
+    ngx_queue_t            counts;     /* changes, ngx_mcds_count_t, in order */
     uint64_t               sum;
-    uint64_t               id;         /* in the outbox, or 0 */
+    uint64_t               id;         /* id of the counter in the outbox, or
+                                          0 */
     uint64_t               known;      /* number in the outbox, or initial */
-    ngx_mcds_wish_t        wish;       /* known: the number in the outbox */
-    uint64_t               value;      /* result, while waiting for a raise */
+
+    /* the wish to raise the counter to the number in the outbox */
+    ngx_mcds_wish_t        wish;
+
+    uint64_t               value;      /* result, while the batch waits for a
+                                          raise of the counter */
     ngx_msec_t             sent;
     ngx_uint_t             subtract;
     ngx_mcds_counter_t     counter;
@@ -95,13 +104,13 @@ static ngx_mcds_index_t  ngx_mcds_counter_index =
     ngx_mcds_index(ngx_mcds_counter_buckets, NGX_MCDS_COUNTER_BATCHES,
                    NGX_MCDS_COUNTER_SIZE, 0, 0, NULL);
 
-static ngx_queue_t  ngx_mcds_counter_batches;   /* to be sent, in order */
+static ngx_queue_t  ngx_mcds_counter_batches;   /* batches to send, in order */
 static ngx_queue_t  ngx_mcds_counter_free;
 static ngx_event_t  ngx_mcds_counter_flush;
-static ngx_uint_t   ngx_mcds_counter_counts;    /* in this turn */
-static ngx_uint_t   ngx_mcds_counter_joined;    /* of them, those that joined a
-                                                   batch */
-static ngx_uint_t   ngx_mcds_counter_turns;     /* turns waited for */
+static ngx_uint_t   ngx_mcds_counter_counts;    /* changes in this turn */
+static ngx_uint_t   ngx_mcds_counter_joined;    /* changes in this turn that
+                                                   joined a batch */
+static ngx_uint_t   ngx_mcds_counter_turns;     /* turns that batches waited */
 
 
 ngx_mcds_count_t *
@@ -260,7 +269,7 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
             continue;
         }
 
-        /* a read works with any time to live */
+        /* a read of the counter works with any time to live */
 
         if (delta && batch->sum == 0) {
             batch->counter.ttl = counter->ttl;
@@ -289,7 +298,10 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
         return;
     }
 
-    /* in the order of the requests, so that the first ones continue first */
+    /*
+     * batches are sent in the order of the requests, so that the first requests
+     * continue first
+     */
 
     while (!ngx_queue_empty(&ngx_mcds_counter_batches)) {
         q = ngx_queue_head(&ngx_mcds_counter_batches);
@@ -305,9 +317,9 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
 
 
 /*
- * Under load most of the cost of a cheap request is the command to memcached,
- * so batches wait for more changes.  The next turn begins at once, with the
- * events that have arrived meanwhile.
+ * Returns 1 if batches of changes of counters wait for more changes: under load
+ * most of the cost of a cheap request is the command to memcached.  The next
+ * turn begins at once, with the events that have arrived meanwhile.
  */
 
 static ngx_uint_t
@@ -329,7 +341,10 @@ ngx_mcds_counter_waits(ngx_event_t *ev)
     if (waits) {
         ngx_mcds_counter_turns++;
 
-        /* the timer also keeps a worker from exiting */
+        /*
+         * the timer that ends the wait of batches also keeps a worker from
+         * exiting
+         */
 
         if (!ev->timer_set) {
             ngx_add_timer(ev, 1);
@@ -438,7 +453,10 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
 
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
-        /* a marked counter is raised if the result is too small */
+        /*
+         * a counter with a mark, see ngx_mcds_raise.h, is raised if the result
+         * is too small
+         */
 
         if (req->ttl == 0) {
             req->known = known;
@@ -491,8 +509,8 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns NGX_AGAIN if the number is smaller than known before, and waits to be
- * raised.
+ * Handles the number of a counter.  Returns NGX_AGAIN if the number is smaller
+ * than known before; the batch then waits until the counter is raised.
  */
 
 static ngx_int_t
@@ -517,9 +535,9 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
 
 
 /*
- * The known number was a result before the command was sent, so a smaller
- * number means that the counter was created again, or set.  Another worker may
- * know by now that it was set.
+ * Raises a counter to the known number.  This was a result before the command
+ * was sent, so a smaller number means that the counter was created again, or
+ * set.  Another worker may know by now that it was set.
  */
 
 static ngx_int_t
@@ -568,8 +586,8 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 
 
 /*
- * A decreasing counter must not be raised by hosts that do not know of the
- * decrease: removes its mark.
+ * Removes the mark of a counter that decreases: hosts that do not know of the
+ * decrease must not raise the counter.
  */
 
 static void
@@ -607,7 +625,9 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
         }
     }
 
-    /* the first change found the counter as it was before the sum */
+    /*
+     * the first change of the batch found the counter as it was before the sum
+     */
 
     if (!batch->subtract) {
         value -= batch->sum;

@@ -20,31 +20,35 @@
 typedef struct ngx_mcds_count_s  ngx_mcds_count_t;
 
 
-/* an item with a decimal number under this key */
+/* a counter: an item with a decimal number under this key */
 
 typedef struct {
     ngx_mcds_pool_t    *pool;
     ngx_str_t           key;
-    uint64_t            initial;       /* of a missing counter, before delta */
-    uint32_t            ttl;           /* of a new counter, seconds; 0: no
-                                          expiry */
-    ngx_uint_t          update;        /* a missing counter is not created, but
-                                          NGX_MCDS_NOT_FOUND */
-    ngx_uint_t          durable;       /* a lost counter continues from the
-                                          number that this host knows, see
-                                          ngx_mcds_raise.h; not for counters
-                                          that are meant to expire, or to
-                                          decrease */
-    ngx_uint_t          buffer;        /* a change that cannot be sent is kept,
-                                          and sent later */
+    uint64_t            initial;       /* number of a missing counter, before
+                                          delta is added */
+    uint32_t            ttl;           /* time to live of a new counter,
+                                          seconds; 0: no expiry */
+    ngx_uint_t          update;        /* 1: a missing counter is not created,
+                                          the result is NGX_MCDS_NOT_FOUND */
+
+    /*
+     * 1: a lost counter continues from the number that this host knows, see
+     * ngx_mcds_raise.h; not for counters that are meant to expire, or to
+     * decrease
+     */
+    ngx_uint_t          durable;
+
+    ngx_uint_t          buffer;        /* 1: a change that cannot be sent is
+                                          kept, and sent later */
 } ngx_mcds_counter_t;
 
 
 /*
- * The handler of a change.  value is the counter after this change if rc is
- * NGX_MCDS_OK.  With NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL the change may have
- * been counted; with all other codes it was not, but with "buffer" it will be
- * after NGX_MCDS_DOWN, BUSY and TLS.
+ * The handler of a change of a counter.  value is the counter after this change
+ * if rc is NGX_MCDS_OK.  With NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL the change
+ * may have been counted; with all other codes it was not, but with "buffer" it
+ * will be after NGX_MCDS_DOWN, BUSY and TLS.
  */
 
 typedef void (*ngx_mcds_count_pt)(void *data, ngx_uint_t rc, uint64_t value);
@@ -73,8 +77,8 @@ ngx_mcds_count_t *ngx_mcds_counter_add(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * Detaches the handler of a change, which is still counted.  Must not be called
- * after the handler.
+ * Detaches the handler of a change of a counter; the change is still counted.
+ * Must not be called after the handler.
  */
 
 void ngx_mcds_counter_cancel(ngx_mcds_count_t *count);
@@ -86,13 +90,14 @@ uint64_t ngx_mcds_counter_known(ngx_mcds_counter_t *counter);
 
 
 /*
- * Counters for periods of this length, in seconds.  Periods follow each other
- * from the second "start" of 1970 (UTC) on, and are numbered.
+ * The periods of a counter, of this length in seconds.  Periods follow each
+ * other from the second "start" of 1970 (UTC) on, and are numbered; each has a
+ * counter of its own.
  */
 
 typedef struct {
-    uint32_t            length;        /* 0: no periods */
-    uint32_t            start;         /* less than length */
+    uint32_t            length;        /* length in seconds; 0: no periods */
+    uint32_t            start;         /* second of 1970; less than length */
 } ngx_mcds_period_t;
 
 
@@ -103,7 +108,8 @@ typedef struct {
 
 
 /*
- * Returns the number of the period at the time now, in seconds since the epoch.
+ * Returns the number of the counter's period at the time now, in seconds since
+ * the epoch.
  */
 
 uint64_t ngx_mcds_period_number(ngx_mcds_period_t *period, time_t now);

@@ -19,32 +19,36 @@
 
 
 /*
- * the limits of the counters that a worker knows: their number, and their bytes
+ * the limits of the counters that a worker knows without waiting requests:
+ * their number, and their bytes
  */
 #define NGX_MCDS_COUNTER_ASYNC_NODES   16384
 #define NGX_MCDS_COUNTER_ASYNC_SIZE    (8 * 1024 * 1024)
 #define NGX_MCDS_COUNTER_ASYNC_BUCKETS 4096
 
 /*
- * the maximum number of counters sent in one turn, so that other commands find
- * room in the queue to memcached
+ * the maximum number of counters whose sums are sent in one turn, so that other
+ * commands find room in the queue to memcached
  */
 #define NGX_MCDS_COUNTER_ASYNC_BURST 512
 
 /*
- * the interval at which a flush looks whether the worker exits; and the
- * shortest time until a change that could not be sent is tried again, unless
- * more is added; ms
+ * Milliseconds: the interval at which a flush of counters looks whether the
+ * worker exits; and the shortest time until a change of a counter that could
+ * not be sent is tried again, unless more is added.
  */
 #define NGX_MCDS_COUNTER_ASYNC_TICK 1000
 
-/* the limit of the sum kept, far from the end of its type */
+/*
+ * the limit of the sum of changes kept for a counter, far from the end of its
+ * type
+ */
 #define NGX_MCDS_COUNTER_ASYNC_MAX ((int64_t) 1 << 61)
 
 
 typedef struct {
     ngx_queue_t          queue;
-    ngx_queue_t          asyncs;       /* to be sent */
+    ngx_queue_t          asyncs;       /* counters whose sums are to be sent */
     ngx_event_t          event;
     ngx_msec_t           period;
     ngx_msec_t           last;         /* when the last flush was complete */
@@ -52,19 +56,25 @@ typedef struct {
 
 
 typedef struct {
-    ngx_mcds_index_node_t  node;       /* idle: nothing is to be sent, and no
-                                          answer is missing */
-    ngx_queue_t          queue;        /* in flush->asyncs */
-    ngx_mcds_flush_t    *flush;        /* that sends the sum */
-    ngx_msec_t           period;       /* the shortest requested */
+    /*
+     * index node; idle: the counter has nothing to send, and no answer is
+     * missing
+     */
+    ngx_mcds_index_node_t  node;
+
+    ngx_queue_t          queue;        /* link in flush->asyncs */
+    ngx_mcds_flush_t    *flush;        /* flush that sends the counter's sum */
+    ngx_msec_t           period;       /* shortest requested flush interval */
     int64_t              kept;
-    int64_t              sent;         /* not answered yet */
+    int64_t              sent;         /* sum that was sent, and not answered
+                                          yet */
     uint64_t             value;
-    unsigned             known:1;      /* value is known */
-    unsigned             queued:1;     /* is in flush->asyncs */
+    unsigned             known:1;      /* the value of the counter is known */
+    unsigned             queued:1;     /* the counter is in flush->asyncs */
     unsigned             under_way:1;
-    unsigned             buffer:1;     /* keep in the outbox, not here */
-    ngx_mcds_stat_t     *stat;         /* or NULL */
+    unsigned             buffer:1;     /* keep changes in the outbox, not
+                                          here */
+    ngx_mcds_stat_t     *stat;         /* statistics of the counter, or NULL */
     ngx_mcds_counter_t   counter;
 } ngx_mcds_counter_async_t;
 
@@ -101,9 +111,9 @@ static ngx_mcds_index_t  ngx_mcds_counter_async_index =
                    NGX_MCDS_COUNTER_ASYNC_SIZE, ngx_mcds_counter_async_drop);
 
 static ngx_queue_t  ngx_mcds_counter_async_flushes;
-static uint64_t     ngx_mcds_counter_async_lost;  /* not logged yet */
+static uint64_t     ngx_mcds_counter_async_lost;  /* changes, not logged yet */
 static char        *ngx_mcds_counter_async_reason;
-static ngx_event_t  ngx_mcds_counter_async_event;  /* logs losses */
+static ngx_event_t  ngx_mcds_counter_async_event;  /* logs lost changes */
 
 
 ngx_int_t
@@ -233,7 +243,10 @@ ngx_mcds_counter_async_drop(ngx_mcds_index_node_t *node)
 }
 
 
-/* There is a flush for each different value of the configuration. */
+/*
+ * Returns the flush of counters with this period; there is one for each
+ * different value of the configuration.
+ */
 
 static ngx_mcds_flush_t *
 ngx_mcds_counter_async_flush(ngx_msec_t period)
@@ -422,13 +435,13 @@ ngx_mcds_counter_async_handler(void *data, ngx_uint_t rc, uint64_t value)
     case NGX_MCDS_TLS:
 
         /*
-         * the change was not sent: it waits in the outbox, or for the next
-         * flush
+         * the change of the counter was not sent: it waits in the outbox, or
+         * for the next flush
          */
 
         if (ngx_mcds_counter_async_give(async, sent) == NGX_OK) {
 
-            /* counts as added, until the next result */
+            /* a change in the outbox counts as added, until the next result */
 
             async->value = (sent < 0 && async->value < (uint64_t) -sent)
                            ? 0 : async->value + sent;
@@ -496,7 +509,7 @@ ngx_mcds_counter_async_done(ngx_mcds_counter_async_t *async)
 }
 
 
-/* At most one message per second is logged. */
+/* Counts lost changes of counters; at most one message per second is logged. */
 
 static void
 ngx_mcds_counter_async_lose(int64_t delta, ngx_log_t *log, char *reason)

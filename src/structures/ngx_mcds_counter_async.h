@@ -20,12 +20,12 @@
 
 
 /*
- * Adds delta as ngx_mcds_counter_change() does, but the change is sent within
- * flush milliseconds; that of a counter which this worker does not know yet, at
- * the end of this turn of the event loop.  A change that could not be sent is
- * kept and sent later; a change without a reply is not sent again.  A worker
- * does not exit while it keeps changes, but then sends them at once, and only
- * once.
+ * Adds delta to a counter as ngx_mcds_counter_change() does, but the change is
+ * sent within flush milliseconds; that of a counter which this worker does not
+ * know yet, at the end of this turn of the event loop.  A change that could not
+ * be sent is kept and sent later; a change without a reply is not sent again.
+ * A worker does not exit while it keeps changes, but then sends them at once,
+ * and only once.
  *
  * NGX_OK: *value is the counter as far as this worker knows, with all its own
  * changes.  NGX_DECLINED: the counter is not known (yet).  NGX_BUSY: out of
@@ -39,7 +39,7 @@ ngx_int_t ngx_mcds_counter_async_change(ngx_mcds_counter_t *counter,
     int64_t delta, ngx_msec_t flush, ngx_mcds_stat_t *stat, uint64_t *value);
 
 
-/* Logs the changes that are lost when the worker exits. */
+/* Logs the changes of counters that are lost when the worker exits. */
 
 void ngx_mcds_counter_async_exit(ngx_log_t *log);
 

@@ -25,7 +25,7 @@ static void ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result);
 
 static ngx_str_t  ngx_mcds_lease_suffix = ngx_string(NGX_MCDS_LEASE_SUFFIX);
 
-/* the leases of this worker, and the first half of its tokens */
+/* the leases of this worker, and the first half of the tokens in them */
 
 static ngx_queue_t  ngx_mcds_leases;
 static ngx_pid_t    ngx_mcds_lease_pid;
@@ -207,7 +207,10 @@ ngx_mcds_lease_owner(ngx_mcds_lease_t *lease)
 }
 
 
-/* Returns 0 if the text is not a token. */
+/*
+ * Returns the id of the owner in the token of a lease; 0 if the text is not a
+ * token.
+ */
 
 static uint64_t
 ngx_mcds_lease_owner_of(u_char *token, size_t len)
@@ -242,7 +245,7 @@ ngx_mcds_lease_owner_of(u_char *token, size_t len)
 }
 
 
-/* The first half of a token identifies the worker. */
+/* Makes a random token for a lease; its first half identifies the worker. */
 
 static void
 ngx_mcds_lease_token(u_char *token)
@@ -290,7 +293,10 @@ ngx_mcds_lease_acquired(void *data, ngx_mcds_result_t *result)
 
     if (!(result->has & NGX_MCDS_CAS) || result->cas == 0) {
 
-        /* memcached -C: "md" would delete the lease of any owner */
+        /*
+         * memcached -C gives no CAS values: "md" would delete the lease of any
+         * owner
+         */
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "memcached gives no CAS in pool \"%V\", "
@@ -365,7 +371,10 @@ ngx_mcds_lease_written(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    /* the item has the old or the new text, if the lease is still held */
+    /*
+     * the item of the lease has the old or the new text, if the lease is still
+     * held
+     */
 
     if (rc == NGX_MCDS_EXISTS || rc == NGX_MCDS_NOT_FOUND) {
         lease->cas = 0;
@@ -398,7 +407,7 @@ ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler)
 }
 
 
-/* Another owner has the lease, or only seems so. */
+/* Handles the item of a lease that another owner has, or only seems to have. */
 
 static void
 ngx_mcds_lease_looked(void *data, ngx_mcds_result_t *result)
@@ -501,7 +510,10 @@ ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease)
 
     if (lease->unsure && !lease->keep) {
 
-        /* the CAS may have changed, so the item must be looked up */
+        /*
+         * the CAS value of the lease may have changed, so its item must be
+         * looked up
+         */
 
         ngx_mcds_lease_doubt(lease);
         return;

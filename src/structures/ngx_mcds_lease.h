@@ -28,11 +28,14 @@ typedef struct ngx_mcds_lease_s  ngx_mcds_lease_t;
  */
 
 typedef struct {
-    ngx_uint_t           step;         /* failures in a row; 0: none */
-    uint64_t             until;        /* no worker may build before, ms since
-                                          the epoch */
-    uint64_t             owner;        /* see ngx_mcds_lease_owner();
+    ngx_uint_t           step;         /* failures in a row to build the page;
                                           0: none */
+
+    /* no worker may build the page before this time, ms since the epoch */
+    uint64_t             until;
+
+    uint64_t             owner;        /* id of the owner, see
+                                          ngx_mcds_lease_owner(); 0: none */
 } ngx_mcds_lease_left_t;
 
 
@@ -71,10 +74,10 @@ typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
 typedef struct {
     ngx_mcds_pool_t       *pool;
     ngx_str_t              key;
-    uint32_t               ttl;        /* seconds for which the lease outlives
-                                          its owner, at least 2 */
-    ngx_str_t              text;       /* or empty */
-    ngx_mcds_lease_left_t *left;       /* or NULL */
+    uint32_t               ttl;        /* time for which the lease outlives its
+                                          owner, at least 2 seconds */
+    ngx_str_t              text;       /* text of an open lease, or empty */
+    ngx_mcds_lease_left_t *left;       /* data in a page's lease, or NULL */
     unsigned               at_once:1;
 } ngx_mcds_lease_wish_t;
 
@@ -122,8 +125,8 @@ ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);
 
 /*
  * Reads the value of a lease.  Returns NGX_OK if ngx_mcds_lease_fail() has left
- * it; otherwise NGX_DECLINED, and *kept is zeroed except for the owner, if the
- * value is a token.
+ * the value; otherwise NGX_DECLINED, and *kept is zeroed except for the owner,
+ * if the value is a token.
  */
 
 ngx_int_t ngx_mcds_lease_read(u_char *data, size_t len,
@@ -131,8 +134,8 @@ ngx_int_t ngx_mcds_lease_read(u_char *data, size_t len,
 
 
 /*
- * Returns the id of this holding of the lease, the second half of its token:
- * the id is unique, not 0, and stays when the lease is extended.
+ * Returns the id of this holding of the lease, the second half of the lease's
+ * token: the id is unique, not 0, and stays when the lease is extended.
  */
 
 uint64_t ngx_mcds_lease_owner(ngx_mcds_lease_t *lease);

@@ -19,45 +19,56 @@
 
 #define NGX_MCDS_TOKEN            16
 
-/* the maximum length of "kept", a step and milliseconds since the epoch */
+/*
+ * the maximum length of the value of a released lease that stays: "kept", a
+ * step and milliseconds since the epoch
+ */
 #define NGX_MCDS_KEPT_LEN         (sizeof(NGX_MCDS_LEASE_KEPT) + 3             \
                                    + 2 * NGX_INT64_LEN)
 
 
 struct ngx_mcds_lease_s {
-    ngx_queue_t          queue;        /* of this worker */
+    ngx_queue_t          queue;        /* link in the worker's queue of
+                                          leases */
     ngx_mcds_pool_t     *pool;
     ngx_mcds_lease_pt    handler;
     void                *data;
     ngx_mcds_op_t        op;
-    ngx_event_t          timer;        /* extends the lease */
+    ngx_event_t          timer;        /* timer that extends the lease */
     uint64_t             cas;
-    ngx_msec_t           sent;         /* start of the time to live */
+    ngx_msec_t           sent;         /* start of the lease's time to live */
     ngx_msec_t           sure;         /* guaranteed end of the time to live */
-    uint32_t             ttl;          /* guaranteed lifetime */
-    uint32_t             lasting;      /* time to live of the item, for ttl */
+    uint32_t             ttl;          /* guaranteed lifetime of the lease */
+    uint32_t             lasting;      /* time to live to send for the item */
     uint32_t             keep;
     ngx_msec_t           since;        /* when the lease was acquired */
-    ngx_msec_t           end;          /* of the doubt */
-    ngx_mcds_lease_left_t *kept;       /* of the caller, or NULL */
+    ngx_msec_t           end;          /* end of the search for a doubtful
+                                          item */
+    ngx_mcds_lease_left_t *kept;       /* the caller's data in a page's lease,
+                                          or NULL */
     ngx_msec_t           step;         /* interval of looks for a doubtful
                                           item */
-    ngx_str_t            old;          /* the content of the item */
-    ngx_str_t            text;         /* the content to write */
+    ngx_str_t            old;          /* present content of the item */
+    ngx_str_t            text;         /* content to write to the item */
     size_t               token_len;
     u_char               token[NGX_MCDS_LEASE_TEXT];
     u_char               next[NGX_MCDS_LEASE_TEXT];  /* replaces the token */
     u_char               seen[NGX_MCDS_KEPT_LEN];
     u_char               left[NGX_MCDS_KEPT_LEN];
-    unsigned             page:1;       /* of a page, see ngx_mcds_key.h */
+    unsigned             page:1;       /* the lease of a page, see
+                                          ngx_mcds_key.h */
     unsigned             at_once:1;    /* take over a lease before its time */
-    unsigned             open:1;       /* key itself has the caller's text */
+    unsigned             open:1;       /* the item of key has the caller's
+                                          text */
     unsigned             released:1;
-    unsigned             stays:1;      /* ... but is not deleted */
-    unsigned             unsure:1;     /* a command had no reply */
-    unsigned             told:1;       /* the caller knows of the loss */
-    unsigned             doubt:1;      /* the add never had a reply */
-    unsigned             answered:1;   /* memcached has replied again */
+    unsigned             stays:1;      /* the released item is not deleted */
+    unsigned             unsure:1;     /* a command for the lease had no
+                                          reply */
+    unsigned             told:1;       /* the caller knows of the loss of the
+                                          lease */
+    unsigned             doubt:1;      /* the add of the item never had a
+                                          reply */
+    unsigned             answered:1;   /* memcached has replied after the add */
     ngx_str_t            key;
 };
 
@@ -84,8 +95,8 @@ ngx_uint_t ngx_mcds_lease_late(ngx_mcds_lease_t *lease);
 
 
 /*
- * Submits a SET or DELETE of lease->text with the CAS, or an ADD without one.
- * A SET or DELETE must not be submitted late.
+ * Submits a SET or DELETE of the lease's item with the CAS value, or an ADD
+ * without one, with lease->text.  A SET or DELETE must not be submitted late.
  */
 
 void ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb,
@@ -108,8 +119,8 @@ void ngx_mcds_lease_extend(ngx_event_t *ev);
 
 
 /*
- * Deletes an item that may or may not exist, as the add never had a reply:
- * looks for the item repeatedly, and frees the lease at the end.
+ * Deletes the item of a lease that may or may not exist, as the add never had a
+ * reply: looks for the item repeatedly, and frees the lease at the end.
  */
 
 void ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease);

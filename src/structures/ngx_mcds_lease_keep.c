@@ -13,17 +13,20 @@
 #include "ngx_mcds_lease_core.h"
 
 
-/* a lease is not extended for longer than this number of times to live */
+/* the number of times to live for which a lease is extended at most */
 #define NGX_MCDS_LEASE_LIVES       60
 
 /*
- * An extension without a reply is tried again after this part of the time to
- * live, and after this time at most, ms.
+ * An extension of a lease that had no reply is tried again after this part of
+ * the time to live, and after this time at most, ms.
  */
 #define NGX_MCDS_LEASE_PART        12
 #define NGX_MCDS_LEASE_AGAIN       1000
 
-/* an add without a reply is looked up for this time, at these intervals, ms */
+/*
+ * the item of a lease whose add had no reply is looked for during this time, at
+ * these intervals, ms
+ */
 #define NGX_MCDS_DOUBT            60000
 #define NGX_MCDS_DOUBT_FIRST      100
 #define NGX_MCDS_DOUBT_STEP       1000
@@ -92,7 +95,10 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 
         if (lease->unsure && !lease->released) {
 
-            /* an extension whose reply was lost may have changed the CAS */
+            /*
+             * an extension of the lease whose reply was lost may have changed
+             * the CAS value
+             */
 
             ngx_mcds_lease_look(lease, ngx_mcds_lease_reread);
             return;
@@ -122,7 +128,10 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* The lease may still be held, as long as its time is not over. */
+/*
+ * Tries again to extend a lease.  The lease may still be held, as long as its
+ * time is not over.
+ */
 
 static void
 ngx_mcds_lease_again(ngx_mcds_lease_t *lease, ngx_uint_t rc)
@@ -264,8 +273,8 @@ ngx_mcds_lease_retaken(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns 1 if the item that was read is this lease, whose CAS is then known
- * again.
+ * Returns 1 if the item that was read is that of the lease, whose CAS value is
+ * then known again.
  */
 
 static ngx_uint_t
@@ -299,8 +308,9 @@ ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
 
 
 /*
- * A memcached that was stopped may execute the add later: then no client has
- * the lease, but all would wait for its end.
+ * Starts to look for the item of a lease whose add had no reply.  A memcached
+ * that was stopped may execute the add later: then no client has the lease, but
+ * all would wait for its end.
  */
 
 void
@@ -308,7 +318,7 @@ ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease)
 {
     if (lease->doubt) {
 
-        /* the item was found, but its deletion had no reply */
+        /* the item of the lease was found, but its deletion had no reply */
 
         ngx_add_timer(&lease->timer, lease->step);
         return;
@@ -357,7 +367,7 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
 
     if (ngx_mcds_answered(result->rc) && !lease->answered) {
 
-        /* commands that were sent before may still be executed */
+        /* commands that were sent before the reply may still be executed */
 
         lease->answered = 1;
         lease->end = ngx_current_msec + ngx_mcds_msec(lease->lasting);

@@ -12,12 +12,15 @@
 #include "ngx_mcds_index.h"
 
 
-/* the delay of the next attempt while memcached does not reply, ms */
+/*
+ * the delay of the next attempt to acquire a lock while memcached does not
+ * reply, ms
+ */
 #define NGX_MCDS_LOCK_FAILED      100
 
 /*
- * the limits of a worker's gates: their number, and their bytes; each gate has
- * a request, so that the limits are never reached
+ * the limits of a worker's gates, the requests for one lock: their number, and
+ * their bytes; each gate has a request, so that the limits are never reached
  */
 #define NGX_MCDS_GATE_BUCKETS     1024
 #define NGX_MCDS_GATES            1048576
@@ -25,7 +28,7 @@
 
 
 typedef enum {
-    NGX_MCDS_LOCK_WAITING = 0,    /* in the line, or to be refused */
+    NGX_MCDS_LOCK_WAITING = 0,    /* waiting in the line, or to be refused */
     NGX_MCDS_LOCK_ADDING,
     NGX_MCDS_LOCK_COUNTING,
     NGX_MCDS_LOCK_WRITING,
@@ -33,41 +36,43 @@ typedef enum {
 } ngx_mcds_lock_step_e;
 
 
-/* all requests of this worker for the lock of one key */
+/* a gate: all requests of this worker for the lock of one key */
 
 typedef struct {
     ngx_mcds_index_node_t    node;
     ngx_mcds_pool_t         *pool;
     ngx_uint_t               refs;
-    ngx_queue_t              line;     /* waiters, first come first */
+    ngx_queue_t              line;     /* waiters, first come first served */
     ngx_uint_t               waiters;
     ngx_mcds_lock_t         *trying;
     ngx_mcds_lock_t         *holder;
-    ngx_event_t              timer;    /* of the next attempt */
-    ngx_msec_t               series;   /* start of the series */
+    ngx_event_t              timer;    /* timer of the next attempt */
+    ngx_msec_t               series;   /* when the lock's series of owners in
+                                          this worker began */
     unsigned                 in_series:1;
     unsigned                 failed:1;
 } ngx_mcds_gate_t;
 
 
 struct ngx_mcds_lock_s {
-    ngx_queue_t             queue;     /* in gate->line */
-    ngx_mcds_gate_t        *gate;      /* NULL: was lost */
+    ngx_queue_t             queue;     /* link in gate->line */
+    ngx_mcds_gate_t        *gate;      /* gate; NULL: the lock was lost */
     ngx_mcds_lock_pt        handler;
     void                   *data;
     ngx_mcds_lease_t       *lease;
-    ngx_mcds_op_t           op;        /* increments the counter */
-    ngx_uint_t              step;      /* ngx_mcds_lock_step_e */
-    ngx_uint_t              status;    /* for the handler */
+    ngx_mcds_op_t           op;        /* increments the fence counter */
+    ngx_uint_t              step;      /* step of ngx_mcds_lock_step_e */
+    ngx_uint_t              status;    /* result for the handler */
     uint32_t                ttl;
     ngx_msec_t              start;
     ngx_msec_t              wait;
-    ngx_event_t             timer;     /* end of the wait */
+    ngx_event_t             timer;     /* timer that ends the wait */
     ngx_mcds_lock_item_t    item;
     u_char                  owner[NGX_MCDS_LOCK_OWNER];
-    unsigned                lined:1;   /* is in gate->line */
+    unsigned                lined:1;   /* the request is in gate->line */
     unsigned                asked:1;   /* another owner had the lock */
-    unsigned                over:1;    /* no time, or no interest, left */
+    unsigned                over:1;    /* the request has no time, or no
+                                          interest, left */
     unsigned                released:1;
     unsigned                lost:1;
 };
@@ -98,7 +103,9 @@ static void ngx_mcds_lock_free(ngx_mcds_lock_t *lock);
 static ngx_str_t          ngx_mcds_lock_fence =
                               ngx_string(NGX_MCDS_LOCK_FENCE);
 
-/* the gates of this worker, and the largest number that it has seen */
+/*
+ * the gates of this worker, and the largest number of a lock that it has seen
+ */
 
 static ngx_mcds_index_node_t  *ngx_mcds_gate_buckets[NGX_MCDS_GATE_BUCKETS];
 static ngx_mcds_index_t   ngx_mcds_gates =
@@ -182,7 +189,7 @@ ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish, ngx_mcds_lock_pt handler,
 }
 
 
-/* Generates a unique name. */
+/* Generates a unique name for the owner of a lock. */
 
 static void
 ngx_mcds_lock_made(ngx_mcds_lock_t *lock)
@@ -363,7 +370,7 @@ ngx_mcds_lock_kick(ngx_mcds_pool_t *pool, ngx_str_t *key)
 }
 
 
-/* Calls the handler later, from an event. */
+/* Refuses a request for a lock: calls the handler later, from an event. */
 
 static void
 ngx_mcds_lock_refuse(ngx_mcds_lock_t *lock, ngx_uint_t status)
@@ -440,7 +447,7 @@ ngx_mcds_lock_over_handler(ngx_event_t *ev)
 
     if (lock->step != NGX_MCDS_LOCK_WAITING) {
 
-        /* the reply decides */
+        /* the reply of memcached decides about the lock */
 
         return;
     }
@@ -497,7 +504,7 @@ ngx_mcds_lock_try(ngx_mcds_lock_t *lock)
 }
 
 
-/* The handler of the lock for all its steps. */
+/* The handler of a lock's lease, for all steps of the lock. */
 
 static void
 ngx_mcds_lock_lease_handler(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
@@ -528,7 +535,7 @@ ngx_mcds_lock_lease_handler(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
 
     if (ngx_mcds_lease_sure(lease) <= 0) {
 
-        /* this worker was stopped for too long */
+        /* this worker was stopped for too long: the lock's time is over */
 
         ngx_mcds_lock_failed(lock, NGX_MCDS_NOT_STORED);
         return;
@@ -654,7 +661,7 @@ ngx_mcds_lock_held(ngx_mcds_lock_t *lock)
 }
 
 
-/* Ends an attempt that has failed. */
+/* Ends an attempt to acquire a lock that has failed. */
 
 static void
 ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
@@ -740,7 +747,10 @@ ngx_mcds_lock_lost(ngx_mcds_lock_t *lock)
 }
 
 
-/* The first waiter tries; a gate without requests is freed. */
+/*
+ * Lets the first waiter try to acquire the lock; a gate without requests is
+ * freed.
+ */
 
 static void
 ngx_mcds_lock_next(ngx_mcds_gate_t *gate, ngx_msec_t delay)

@@ -44,35 +44,38 @@
 #include "ngx_mcds_update.h"
 
 
-/* the maximum length of an owner's name, bytes of 0x21 to 0x7e */
+/* the maximum length of the name of a lock's owner, bytes of 0x21 to 0x7e */
 #define NGX_MCDS_LOCK_OWNER       64
 
-/* the length of a generated name */
+/* the length of a generated name of a lock's owner */
 #define NGX_MCDS_LOCK_MADE        32
 
-/* the maximum length of the item's value */
+/* the maximum length of the value of a lock's item */
 #define NGX_MCDS_LOCK_TEXT        (NGX_INT64_LEN + 1 + NGX_MCDS_LOCK_OWNER)
 
-/* the suffix of the counter's key, and the counter's time to live, seconds */
+/*
+ * the suffix of the key of a lock's counter, and the counter's time to live,
+ * seconds
+ */
 #define NGX_MCDS_LOCK_FENCE       ":fence"
 #define NGX_MCDS_LOCK_FENCE_TTL   86400
 
 
-/* Returns 1 if a key is that of a counter, and cannot be a lock. */
+/* Returns 1 if a key is that of the counter of a lock, and cannot be a lock. */
 
 ngx_uint_t ngx_mcds_lock_is_fence(ngx_str_t *key);
 
 /*
- * the interval of attempts, the time of a series, and the pause after it; see
- * above; ms
+ * the interval of attempts to acquire a lock, the time of a series of owners in
+ * one worker, and the worker's pause after the series; see above; ms
  */
 #define NGX_MCDS_LOCK_INTERVAL    6
 #define NGX_MCDS_LOCK_SERIES      50
 #define NGX_MCDS_LOCK_PAUSE       15
 
 /*
- * the minimum time to live, seconds; a lock is extended every third of its time
- * to live
+ * the minimum time to live of a lock, seconds; a lock is extended every third
+ * of its time to live
  */
 #define NGX_MCDS_LOCK_MIN_TTL     2
 
@@ -100,23 +103,24 @@ typedef enum {
 
 
 /*
- * The handler of a wish.  With HELD the lock belongs to the caller, and the
- * handler may be called once more with LOST; with any other status lock is
- * NULL.
+ * The handler of a request for a lock.  With HELD the lock belongs to the
+ * caller, and the handler may be called once more with LOST; with any other
+ * status lock is NULL.
  */
 
 typedef void (*ngx_mcds_lock_pt)(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t status);
 
 
-/* The parameters of a lock.  The strings are copied. */
+/* The parameters of a request for a lock.  The strings are copied. */
 
 typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_str_t             key;
-    ngx_str_t             owner;     /* empty: is generated */
-    uint32_t              ttl;       /* guaranteed lifetime, seconds */
-    ngx_msec_t            wait;      /* maximum wait, ms */
+    ngx_str_t             owner;     /* name; empty: is generated */
+    uint32_t              ttl;       /* guaranteed lifetime of the lock,
+                                        seconds */
+    ngx_msec_t            wait;      /* maximum wait for the lock, ms */
     ngx_uint_t            waiters;   /* maximum number of waiters in this
                                         worker */
 } ngx_mcds_lock_wish_t;
@@ -167,10 +171,13 @@ uint64_t ngx_mcds_lock_number(ngx_mcds_lock_t *lock);
 ngx_str_t *ngx_mcds_lock_owner(ngx_mcds_lock_t *lock);
 
 
-/* the item in memcached; the owner is a slice of the data that was read */
+/*
+ * the item of a lock in memcached; the owner is a slice of the data that was
+ * read
+ */
 
 typedef struct {
-    uint64_t              number;    /* 0: not known yet */
+    uint64_t              number;    /* number of the owner; 0: not known yet */
     ngx_str_t             owner;
 } ngx_mcds_lock_item_t;
 
@@ -189,7 +196,7 @@ typedef struct {
 } ngx_mcds_lock_state_t;
 
 
-/* The handler of a change. */
+/* The handler of a change of a lock. */
 
 typedef void (*ngx_mcds_lock_state_pt)(void *data,
     ngx_mcds_lock_state_t *state);
@@ -209,16 +216,17 @@ typedef struct {
     ngx_mcds_lock_state_pt   handler;
     void                    *data;
 
-    ngx_mcds_update_t         update;  /* for lock_change.c */
+    ngx_mcds_update_t         update;  /* for lock_change.c: the exchange of the
+                                          lock's item */
 } ngx_mcds_lock_change_t;
 
 
 /*
- * Changes the lock of this owner, and of this number unless that is 0: gives it
- * a lifetime of ttl seconds from now or, with 0, releases it.  Without an owner
- * only reads the state.  The handler is called once, not from inside of this
- * call.  rc is OK; EXISTS, another owner has the lock; NOT_FOUND, the lock is
- * free; or another code.
+ * Changes a lock if it has this owner, and this number unless that is 0: gives
+ * the lock a lifetime of ttl seconds from now or, with 0, releases it.  Without
+ * an owner only reads the state.  The handler is called once, not from inside
+ * of this call.  rc is OK; EXISTS, another owner has the lock; NOT_FOUND, the
+ * lock is free; or another code.
  */
 
 void ngx_mcds_lock_change(ngx_mcds_lock_change_t *change);
@@ -232,38 +240,38 @@ void ngx_mcds_lock_kick(ngx_mcds_pool_t *pool, ngx_str_t *key);
 
 
 /*
- * Writes the value of the item into buf, which has NGX_MCDS_LOCK_TEXT bytes.
- * Returns its end.
+ * Writes the value of a lock's item into buf, which has NGX_MCDS_LOCK_TEXT
+ * bytes.  Returns the end of the value.
  */
 
 u_char *ngx_mcds_lock_write(u_char *buf, ngx_mcds_lock_item_t *item);
 
 
 /*
- * Parses the value of an item.  Returns NGX_DECLINED if it is not that of a
- * lock.
+ * Parses the value of a lock's item.  Returns NGX_DECLINED if it is not that of
+ * a lock.
  */
 
 ngx_int_t ngx_mcds_lock_read(ngx_mcds_lock_item_t *item, u_char *data,
     size_t len);
 
 
-/* Returns NGX_OK if the text can be the name of an owner. */
+/* Returns NGX_OK if the text can be the name of a lock's owner. */
 
 ngx_int_t ngx_mcds_lock_check(ngx_str_t *owner);
 
 
 /*
- * Returns the first number of a counter, from the time in microseconds and the
- * largest number of any lock that this worker has seen.
+ * Returns the first number of a lock's counter, from the time in microseconds
+ * and the largest number of any lock that this worker has seen.
  */
 
 uint64_t ngx_mcds_lock_first(uint64_t now, uint64_t seen);
 
 
 /*
- * Returns the milliseconds until the next attempt of a waiter that has waited
- * for "waited" of "wait" milliseconds; random is a random number.
+ * Returns the milliseconds until the next attempt of a waiter for a lock that
+ * has waited for "waited" of "wait" milliseconds; random is a random number.
  */
 
 ngx_msec_t ngx_mcds_lock_interval(ngx_msec_t waited, ngx_msec_t wait,
@@ -272,7 +280,7 @@ ngx_msec_t ngx_mcds_lock_interval(ngx_msec_t waited, ngx_msec_t wait,
 
 /*
  * Returns the pause, in milliseconds, of a worker that releases a lock after a
- * series of this length.
+ * series of owners, which has lasted so long.
  */
 
 ngx_msec_t ngx_mcds_lock_pause(ngx_msec_t series);

@@ -13,7 +13,10 @@
 #include "ngx_mcds_lock.h"
 
 
-/* the maximum number of attempts while extensions by the owner come between */
+/*
+ * the maximum number of attempts to change a lock while extensions by its owner
+ * come between
+ */
 #define NGX_MCDS_LOCK_TRIES       2
 
 
@@ -86,7 +89,10 @@ ngx_mcds_lock_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
     if (now->cas == 0) {
 
-        /* memcached -C: the command would change the lock of any owner */
+        /*
+         * memcached -C gives no CAS values: the command would change the lock
+         * of any owner
+         */
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "memcached gives no CAS in pool \"%V\", "
@@ -104,7 +110,10 @@ ngx_mcds_lock_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 }
 
 
-/* An owner without a number does not have the lock yet. */
+/*
+ * Returns 1 if the item is the lock of the change's owner.  An owner without a
+ * number does not have the lock yet.
+ */
 
 static ngx_uint_t
 ngx_mcds_lock_same(ngx_mcds_lock_change_t *change,

@@ -12,12 +12,14 @@
 #include "ngx_mcds_log.h"
 
 
-/* the maximum number of runs that are remembered for a chunk */
+/*
+ * the maximum number of runs of lines that are remembered for a chunk of a log
+ */
 #define NGX_MCDS_LOG_RUNS         4096
 
 /*
- * bytes that are not frames are searched for at most this many times the item's
- * length
+ * the search for frames of lines in an item of a log reads at most this many
+ * times the item's length
  */
 #define NGX_MCDS_LOG_PATIENCE     8
 
@@ -54,7 +56,8 @@ ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
 
 
 /*
- * The item may be created at the start of its chunk, or at its end and later.
+ * Returns the time to live of an item of a log.  The item may be created at the
+ * start of its chunk, or at its end and later.
  */
 
 uint32_t
@@ -94,7 +97,7 @@ ngx_int_t
 ngx_mcds_log_chunks(ngx_mcds_log_t *log, ngx_mcds_log_range_t *range,
     uint64_t now, uint64_t *first, uint64_t *last)
 {
-    /* clocks of other hosts may be ahead of this one */
+    /* clocks of other hosts, which write the log, may be ahead of this one */
 
     *first = ngx_max(ngx_mcds_log_first(log, now),
                      ngx_max(range->first, range->after.time) / log->chunk);
@@ -185,7 +188,10 @@ ngx_mcds_log_next(ngx_mcds_log_place_t *place, u_char *data, size_t len,
 }
 
 
-/* Finds the next frame, and reads its head.  Returns NGX_DONE at the end. */
+/*
+ * Finds the next frame of lines in an item of a log, and reads its head.
+ * Returns NGX_DONE at the end.
+ */
 
 static ngx_int_t
 ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
@@ -207,7 +213,8 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
         if (rc != NGX_OK) {
 
             /*
-             * false heads with a large length may have been written on purpose
+             * false heads of frames with a large length may have been written
+             * on purpose
              */
 
             place->spent += (rc == NGX_ERROR) ? ngx_mcds_take(p + 4, 4) : 1;
@@ -247,8 +254,9 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
 
 
 /*
- * Returns NGX_OK if a frame with valid lines begins here; NGX_ERROR if there is
- * none but the whole length had to be read to find out; otherwise NGX_DECLINED.
+ * Checks a frame of an item of a log.  Returns NGX_OK if a frame with valid
+ * lines begins here; NGX_ERROR if there is none but the whole length had to be
+ * read to find out; otherwise NGX_DECLINED.
  */
 
 static ngx_int_t
@@ -474,7 +482,7 @@ ngx_mcds_log_new_run(ngx_mcds_log_seen_t *seen, ngx_mcds_log_id_t *id)
 
     if (seen->n == NGX_MCDS_LOG_RUNS) {
 
-        /* the oldest runs are forgotten */
+        /* the oldest runs of lines of the log are forgotten */
 
         seen->n /= 2;
 

@@ -31,27 +31,30 @@
 #include "ngx_mcds_stat_sums.h"
 
 
-/* the maximum length of a line, bytes; longer lines are truncated */
+/* the maximum length of a line of a log, bytes; longer lines are truncated */
 #define NGX_MCDS_LOG_LINE         16384
 
-/* the maximum length of a frame, bytes */
+/*
+ * the maximum length of a frame, the lines that are appended to a log at once,
+ * bytes
+ */
 #define NGX_MCDS_LOG_FRAME        32768
 
-/* the maximum number of items of a chunk */
+/* the maximum number of items of a chunk of a log */
 #define NGX_MCDS_LOG_PARTS        10000
 
 /*
- * Milliseconds after which a line has been written, in spite of different
- * clocks.  Older lines are complete, unless memcached was down.
+ * Milliseconds after which a line of a log has been written, in spite of
+ * different clocks.  Older lines are complete, unless memcached was down.
  */
 #define NGX_MCDS_LOG_SETTLE       1500
 
-/* the time that an item lives after its last reading, seconds */
+/* the time that an item of a log lives after its last reading, seconds */
 #define NGX_MCDS_LOG_SPARE        60
 
 
 /*
- * A frame.  All numbers are little-endian and unsigned.
+ * The format of a frame of a log.  All numbers are little-endian and unsigned.
  *
  *   at size
  *    0   4  magic, "MCDL"
@@ -78,16 +81,17 @@ typedef struct {
     ngx_mcds_pool_t       *pool;
     ngx_str_t              name;
     ngx_msec_t             chunk;      /* length of a chunk, ms */
-    ngx_uint_t             chunks;     /* number of chunks kept */
-    size_t                 max_chunk;  /* bytes of an item, about */
-    ngx_mcds_stat_t       *stat;       /* or NULL */
+    ngx_uint_t             chunks;     /* number of chunks that are kept */
+    size_t                 max_chunk;  /* maximum bytes of an item, about */
+    ngx_mcds_stat_t       *stat;       /* statistics of the log, or NULL */
 } ngx_mcds_log_t;
 
 
-/* identifies a line; lines are shown in the order of ids */
+/* the id of a line of a log; lines are shown in the order of their ids */
 
 typedef struct {
-    uint64_t               time;       /* milliseconds since the epoch */
+    uint64_t               time;       /* time of the line, milliseconds since
+                                          the epoch */
     uint64_t               writer;
     uint64_t               seq;
 } ngx_mcds_log_id_t;
@@ -101,61 +105,64 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t               first;      /* start and end of the interval, */
-    uint64_t               last;       /* inclusive, ms since the epoch */
-    ngx_mcds_log_id_t      after;      /* only lines after this one; zeroed: all
+    uint64_t               first;      /* start of the interval, ms since the
+                                          epoch */
+    uint64_t               last;       /* end of the interval, inclusive */
+    ngx_mcds_log_id_t      after;      /* only lines after this id; zeroed: all
                                           lines */
-    ngx_uint_t             limit;      /* maximum number of lines */
-    ngx_uint_t             newest;     /* the last lines, not the first */
+    ngx_uint_t             limit;      /* maximum number of lines to read */
+    ngx_uint_t             newest;     /* 1: the last lines, not the first */
 } ngx_mcds_log_range_t;
 
 
-/* the length of the text of an id, "time-writer-seq" */
+/* the length of the text of a line's id, "time-writer-seq" */
 #define NGX_MCDS_LOG_ID           (20 + 1 + 16 + 1 + 20)
 
 
-/* the maximum length of the suffix of a key */
+/* the maximum length of the suffix of the key of a log's item */
 
 #define NGX_MCDS_LOG_SUFFIX       (1 + 20 + 1 + 20)
 
-/* the part number of the item "size" */
+/* the part number of the item that has the size of a log's chunk */
 #define NGX_MCDS_LOG_SIZE         ((ngx_uint_t) -1)
 
 
 /*
- * Builds the suffix of an item's key in buf, which has NGX_MCDS_LOG_SUFFIX
- * bytes.  part is 0 for the first item of a chunk, NGX_MCDS_LOG_SIZE for its
- * size.
+ * Builds the suffix of the key of a log's item in buf, which has
+ * NGX_MCDS_LOG_SUFFIX bytes.  part is 0 for the first item of a chunk,
+ * NGX_MCDS_LOG_SIZE for the item with the size of the chunk.
  */
 
 void ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
     ngx_uint_t part);
 
 
-/* Returns the time to live of an item, in seconds. */
+/* Returns the time to live of an item of a log, in seconds. */
 
 uint32_t ngx_mcds_log_ttl(ngx_msec_t chunk, ngx_uint_t chunks);
 
 
 /*
- * Returns the number of the first chunk that is kept at the time now, in
- * milliseconds since the epoch.
+ * Returns the number of the first chunk of the log that is kept at the time
+ * now, in milliseconds since the epoch.
  */
 
 uint64_t ngx_mcds_log_first(ngx_mcds_log_t *log, uint64_t now);
 
 
 /*
- * Checks the time of an event, in milliseconds since the epoch.  NGX_ABORT: the
- * time is in the future; NGX_DECLINED: the log does not keep such old events.
+ * Checks the time of an event to be written to a log, in milliseconds since the
+ * epoch.  NGX_ABORT: the time is in the future; NGX_DECLINED: the log does not
+ * keep such old events.
  */
 
 ngx_int_t ngx_mcds_log_time(ngx_mcds_log_t *log, uint64_t time, uint64_t now);
 
 
 /*
- * Returns the first and the last chunk of an interval, within the chunks that
- * are kept, and one more chunk at the end.  NGX_DECLINED: there are none.
+ * Returns the first and the last chunk of a log in an interval, within the
+ * chunks that are kept, and one more chunk at the end.  NGX_DECLINED: there are
+ * none.
  */
 
 ngx_int_t ngx_mcds_log_chunks(ngx_mcds_log_t *log,
@@ -173,9 +180,9 @@ ngx_uint_t ngx_mcds_log_wanted(ngx_mcds_log_range_t *range,
 
 
 /*
- * Writes the head of a frame without lines; seq is the number of the first
- * line.  The host's name is truncated to 255 bytes.  Returns the end of the
- * frame.
+ * Writes the head of a frame of a log, without lines; seq is the number of the
+ * first line.  The host's name is truncated to 255 bytes.  Returns the end of
+ * the frame.
  */
 
 u_char *ngx_mcds_log_begin(u_char *frame, ngx_str_t *host, uint64_t writer,
@@ -183,31 +190,31 @@ u_char *ngx_mcds_log_begin(u_char *frame, ngx_str_t *host, uint64_t writer,
 
 
 /*
- * Adds a line at the end of a frame, which must have room.  Returns the new
- * end.
+ * Adds a line at the end of a frame of a log, which must have room.  Returns
+ * the new end.
  */
 
 u_char *ngx_mcds_log_add(u_char *frame, u_char *last, uint64_t time,
     ngx_str_t *line);
 
 
-/* Completes a frame with its length and CRC.  Returns its end. */
+/* Completes a frame of a log with its length and CRC.  Returns its end. */
 
 u_char *ngx_mcds_log_end(u_char *frame, u_char *last);
 
 
 /*
- * A position in an item, zeroed at the start.  "at" is the end of the last
- * whole frame: text that is appended to the item later can be read from there
- * on.
+ * A position in an item of a log, zeroed at the start.  "at" is the end of the
+ * last whole frame: text that is appended to the item later can be read from
+ * there on.
  */
 
 typedef struct {
     size_t                 at;
     size_t                 pos;
-    size_t                 end;        /* of the frame that pos is in */
+    size_t                 end;        /* end of the frame that pos is in */
     size_t                 foreign;    /* bytes that are not in frames */
-    size_t                 spent;      /* bytes searched in vain */
+    size_t                 spent;      /* bytes searched for frames in vain */
     ngx_str_t              host;
     uint64_t               writer;
     uint64_t               seq;
@@ -215,65 +222,68 @@ typedef struct {
 
 
 /*
- * Reads the next line of an item; event points into data.  Bytes that are not a
- * frame are skipped, and counted.  Returns NGX_DONE at the end.
+ * Reads the next line of an item of a log; event points into data.  Bytes that
+ * are not a frame are skipped, and counted.  Returns NGX_DONE at the end.
  */
 
 ngx_int_t ngx_mcds_log_next(ngx_mcds_log_place_t *place, u_char *data,
     size_t len, ngx_mcds_log_event_t *event);
 
 
-/* Compares two ids, as memcmp(). */
+/* Compares two ids of lines, as memcmp() does. */
 
 ngx_int_t ngx_mcds_log_id_cmp(ngx_mcds_log_id_t *one, ngx_mcds_log_id_t *two);
 
 
 /*
- * Writes the text of an id, at most NGX_MCDS_LOG_ID bytes, and returns its end.
+ * Writes the text of a line's id, at most NGX_MCDS_LOG_ID bytes, and returns
+ * its end.
  */
 
 u_char *ngx_mcds_log_id_text(u_char *buf, ngx_mcds_log_id_t *id);
 
 
-/* Parses the text of an id.  Returns NGX_ERROR if it is invalid. */
+/* Parses the text of a line's id.  Returns NGX_ERROR if the text is invalid. */
 
 ngx_int_t ngx_mcds_log_id_parse(ngx_mcds_log_id_t *id, ngx_str_t *text);
 
 
 /*
- * Sorts lines by their ids, removes duplicates, and returns the number of lines
- * left.
+ * Sorts lines of a log by their ids, removes duplicates, and returns the number
+ * of lines left.
  */
 
 ngx_uint_t ngx_mcds_log_sort(ngx_mcds_log_event_t *events, ngx_uint_t n);
 
 
-/* a run of line numbers of a writer */
+/* a run of consecutive line numbers of a writer of a log */
 
 typedef struct {
     uint64_t                writer;
     uint64_t                first;
     uint64_t                last;
-    uint64_t                next;       /* first number of a later run */
+    uint64_t                next;       /* first number of the writer's next
+                                           run */
 } ngx_mcds_log_run_t;
 
 
 /*
- * The lines of a chunk that were read already.  The memory is zeroed at the
- * start; the user frees runs with ngx_free().
+ * The lines of a chunk of a log that were read already.  The memory is zeroed
+ * at the start; the user frees runs with ngx_free().
  */
 
 typedef struct {
     ngx_mcds_log_run_t     *runs;
     ngx_uint_t              n;
     ngx_uint_t              max;
-    ngx_uint_t              current;    /* index of the run used last */
+    ngx_uint_t              current;    /* index of the run that was used
+                                           last */
 } ngx_mcds_log_seen_t;
 
 
 /*
- * Returns 1 if the line was read already; otherwise remembers the line, and
- * returns 0.  NGX_ERROR: out of memory.
+ * Returns 1 if the line of the log was read already; otherwise remembers the
+ * line, and returns 0.  NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_log_seen(ngx_mcds_log_seen_t *seen,

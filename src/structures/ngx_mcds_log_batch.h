@@ -18,11 +18,11 @@
 
 
 /*
- * Lines in the order of their ids.  They have settled: later lines come after
- * them, with the exception of a few late ones.  No line before this batch has a
- * larger id than "newest".  "look" is the number of the look that found the
- * lines.  "text" is for the followers, which may cache the formatted lines
- * there; NULL at first.
+ * A batch of lines of a log, in the order of their ids.  The lines have
+ * settled: later lines come after them, with the exception of a few late ones.
+ * No line before this batch has a larger id than "newest".  "look" is the
+ * number of the look that found the lines.  "text" is for the followers, which
+ * may cache the formatted lines there; NULL at first.
  */
 
 typedef struct {
@@ -30,30 +30,34 @@ typedef struct {
     ngx_uint_t              look;
     ngx_mcds_log_id_t       newest;
     ngx_mcds_log_events_t   events;
-    ngx_array_t             values;     /* ngx_mcds_value_t *, of the events */
+    ngx_array_t             values;     /* the memory of the lines,
+                                           ngx_mcds_value_t * */
     ngx_pool_t             *pool;
     ngx_mcds_value_t       *text;
 } ngx_mcds_log_batch_t;
 
 
-/* Creates an empty batch with one reference.  Returns NULL if out of memory. */
+/*
+ * Creates a batch without lines, with one reference.  Returns NULL if out of
+ * memory.
+ */
 
 ngx_mcds_log_batch_t *ngx_mcds_log_batch_create(void);
 
 
-/* Adds a reference, and returns its argument. */
+/* Adds a reference to the batch of lines, and returns the batch. */
 
 ngx_mcds_log_batch_t *ngx_mcds_log_batch_ref(ngx_mcds_log_batch_t *batch);
 
 
-/* Drops a reference; the last one frees the batch. */
+/* Drops a reference to the batch of lines; the last one frees the batch. */
 
 void ngx_mcds_log_batch_unref(ngx_mcds_log_batch_t *batch);
 
 
 /*
- * Adds a reference of the value into which lines of the batch point.  Returns
- * NGX_ERROR if out of memory.
+ * Adds to the batch a reference of the value into which its lines point.
+ * Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_log_batch_hold(ngx_mcds_log_batch_t *batch,
@@ -61,8 +65,8 @@ ngx_int_t ngx_mcds_log_batch_hold(ngx_mcds_log_batch_t *batch,
 
 
 /*
- * Moves the lines after the first n into a new batch.  Returns NULL if out of
- * memory.
+ * Moves the lines of the batch after the first n into a new batch.  Returns
+ * NULL if out of memory.
  */
 
 ngx_mcds_log_batch_t *ngx_mcds_log_batch_split(ngx_mcds_log_batch_t *batch,

@@ -15,15 +15,17 @@
 
 
 /*
- * the maximum number of lines that wait to settle; with more lines none waits
+ * the maximum number of lines of a log that wait to settle; with more lines
+ * none waits
  */
 #define NGX_MCDS_LOG_UNSETTLED    100000
 
 
 typedef struct {
     uint64_t                  cas;
-    size_t                    at;        /* lines up to here were read */
-    ngx_mcds_value_t         *value;     /* read by this look, or NULL */
+    size_t                    at;        /* end of the lines that were read */
+    ngx_mcds_value_t         *value;     /* value that this look has read, or
+                                            NULL */
 } ngx_mcds_log_part_t;
 
 
@@ -41,26 +43,27 @@ struct ngx_mcds_log_feed_s {
     ngx_queue_t               queue;
     ngx_mcds_log_t           *log;
     ngx_queue_t               followers;
-    ngx_queue_t               chunks;    /* oldest first */
+    ngx_queue_t               chunks;    /* chunks of the log, the oldest
+                                            first */
     ngx_event_t               event;
-    ngx_mcds_log_batch_t     *batch;     /* lines that have not settled */
-    ngx_mcds_log_id_t         newest;    /* largest id delivered */
+    ngx_mcds_log_batch_t     *batch;     /* lines that have not settled yet */
+    ngx_mcds_log_id_t         newest;    /* largest id of a delivered line */
     uint64_t                  settled;
     ngx_uint_t                waiting;
     ngx_uint_t                looks;
-    ngx_uint_t                rc;        /* of the current look */
+    ngx_uint_t                rc;        /* result of the current look */
     unsigned                  ready:1;   /* the first look is complete */
 };
 
 
-/* a query for an item */
+/* a query for an item of the log */
 
 typedef struct {
     ngx_mcds_op_t             op;
     ngx_mcds_log_feed_t      *feed;
     ngx_mcds_log_chunk_t     *chunk;
     ngx_uint_t                part;
-    ngx_uint_t                whole;     /* with its value */
+    ngx_uint_t                whole;     /* 1: with the item's value */
 } ngx_mcds_log_ask_t;
 
 
@@ -139,7 +142,10 @@ ngx_mcds_log_get_feed(ngx_mcds_log_t *log)
     ngx_queue_init(&feed->followers);
     ngx_queue_init(&feed->chunks);
 
-    /* not cancelable: a worker that exits must still call its followers */
+    /*
+     * the timer of a feed is not cancelable: a worker that exits must still
+     * call its followers
+     */
 
     feed->event.handler = ngx_mcds_log_tick;
     feed->event.data = feed;
@@ -222,7 +228,9 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
         return;
     }
 
-    /* no query is answered before this function returns */
+    /*
+     * no query for an item of the log is answered before this function returns
+     */
 
     for (q = ngx_queue_head(&feed->chunks);
          q != ngx_queue_sentinel(&feed->chunks);
@@ -237,7 +245,7 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
 }
 
 
-/* Moves the window of chunks to the present time. */
+/* Moves the feed's window of chunks to the present time. */
 
 static ngx_int_t
 ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
@@ -261,7 +269,10 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
         q = ngx_queue_head(&feed->chunks);
         chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
 
-        /* a chunk may also be after the window, if the clock was set back */
+        /*
+         * a chunk may also be after the feed's window, if the clock was set
+         * back
+         */
 
         if (chunk->chunk >= first && chunk->chunk <= last) {
             break;
@@ -392,7 +403,7 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
         if (ask->part + 1 == chunk->nparts && part->cas == 0
             && chunk->nparts < NGX_MCDS_LOG_PARTS)
         {
-            /* the item is new, or its server has no CAS values */
+            /* the item of the log is new, or its server has no CAS values */
 
             ngx_mcds_log_ask_part(feed, chunk, ask->part + 1, 0);
         }
@@ -417,7 +428,7 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
 
     if (result->cas < part->cas) {
 
-        /* the item was lost, and created again */
+        /* the item of the log was lost, and created again */
 
         part->at = 0;
     }
@@ -426,7 +437,10 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
 }
 
 
-/* Returns a known part of a chunk, or the next one; NULL if out of memory. */
+/*
+ * Returns a known item of a chunk by its number, or a new one for the next
+ * number; NULL if out of memory.
+ */
 
 static ngx_mcds_log_part_t *
 ngx_mcds_log_part(ngx_mcds_log_chunk_t *chunk, ngx_uint_t part)
@@ -507,7 +521,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
 
     feed->batch = rest;
 
-    /* the lines of the first look are old lines */
+    /* the lines of the first look are old lines, which followers do not get */
 
     if (feed->ready) {
         ngx_mcds_log_tell(feed, batch);
@@ -519,7 +533,9 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
 }
 
 
-/* The items are read in order, as writers go from one item to the next. */
+/*
+ * Reads the items of a log in order, as writers go from one item to the next.
+ */
 
 static ngx_int_t
 ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
@@ -549,7 +565,7 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
             if (batch == NULL
                 || ngx_mcds_log_read_part(chunk, part, batch) != NGX_OK)
             {
-                /* the next look reads the whole item again */
+                /* the next look reads the whole item of the log again */
 
                 part->cas = 0;
                 part->at = 0;
@@ -565,7 +581,7 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
 }
 
 
-/* Returns the number of lines of the batch that have settled. */
+/* Returns the number of lines of the feed's batch that have settled. */
 
 static ngx_uint_t
 ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)

@@ -18,10 +18,10 @@
 #include "ngx_mcds_log_batch.h"
 
 
-/* the interval between two looks, ms */
+/* the interval between two looks for new lines of a log, ms */
 #define NGX_MCDS_LOG_TICK         500
 
-/* lines that are written with this delay are still found, ms */
+/* the delay with which a line may be written to a log and is still found, ms */
 #define NGX_MCDS_LOG_LATE         10000
 
 
@@ -29,9 +29,9 @@ typedef struct ngx_mcds_log_feed_s  ngx_mcds_log_feed_t;
 
 
 /*
- * The handler of a follower, called at each tick with a batch of NULL, and with
- * each batch of new lines.  rc is the result of the last look.  The follower
- * may leave from inside of the handler.
+ * The handler of a follower of a log, called at each tick with a batch of NULL,
+ * and with each batch of new lines.  rc is the result of the last look.  The
+ * follower may leave from inside of the handler.
  */
 
 typedef void (*ngx_mcds_log_follow_pt)(void *data, ngx_uint_t rc,
@@ -40,7 +40,8 @@ typedef void (*ngx_mcds_log_follow_pt)(void *data, ngx_uint_t rc,
 
 typedef struct {
     ngx_queue_t             queue;
-    ngx_mcds_log_feed_t    *feed;       /* NULL: does not follow */
+    ngx_mcds_log_feed_t    *feed;       /* feed of the log; NULL: does not
+                                           follow */
     ngx_mcds_log_follow_pt  handler;
     void                   *data;
 } ngx_mcds_log_follower_t;
@@ -52,30 +53,32 @@ ngx_int_t ngx_mcds_log_follow(ngx_mcds_log_t *log,
     ngx_mcds_log_follower_t *follower);
 
 
-/* Stops following; has no effect on a follower that does not follow. */
+/* Stops following a log; has no effect on a follower that does not follow. */
 
 void ngx_mcds_log_leave(ngx_mcds_log_follower_t *follower);
 
 
 /*
- * Returns 1 if the feed has completed its first look, which tells old lines
- * from new ones.
+ * Returns 1 if the follower's feed has completed its first look, which tells
+ * old lines of the log from new ones.
  */
 
 ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
 
 
 /*
- * Returns the time, in milliseconds since the epoch, up to which lines have
- * settled.  Later lines come in batches, each line once; earlier lines have to
- * be read.  A late line may come both ways, until a look that began after the
- * read, see ngx_mcds_log_looks().
+ * Returns the time, in milliseconds since the epoch, up to which the lines of a
+ * log have settled.  Later lines come in batches, each line once; earlier lines
+ * have to be read.  A late line may come both ways, until a look that began
+ * after the read, see ngx_mcds_log_looks().
  */
 
 uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);
 
 
-/* Returns the number of looks that have begun. */
+/*
+ * Returns the number of looks for new lines that the follower's feed has begun.
+ */
 
 ngx_uint_t ngx_mcds_log_looks(ngx_mcds_log_follower_t *follower);
 

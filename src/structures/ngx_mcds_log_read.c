@@ -16,11 +16,12 @@
 #include "ngx_mcds_log_read.h"
 
 
-/* the number of chunks that are read in parallel */
+/* the number of chunks of a log that are read in parallel */
 #define NGX_MCDS_LOG_WINDOW       32
 
 /*
- * the number of items of a chunk that are read first, and the maximum at once
+ * the number of items of a log's chunk that are read first, and the maximum at
+ * once
  */
 #define NGX_MCDS_LOG_FEW          2
 #define NGX_MCDS_LOG_MANY         16
@@ -30,13 +31,13 @@ typedef struct {
     ngx_mcds_log_read_t      *read;
     uint64_t                  chunk;
     ngx_mcds_log_events_t     events;
-    ngx_uint_t                asked;     /* items requested */
+    ngx_uint_t                asked;     /* number of items requested */
     ngx_uint_t                waiting;
-    unsigned                  ended:1;   /* an item is missing */
+    unsigned                  ended:1;   /* an item is missing: no more items */
 } ngx_mcds_log_slot_t;
 
 
-/* an item that is being read */
+/* an item of a log that is being read */
 
 typedef struct {
     ngx_queue_t               queue;
@@ -48,20 +49,22 @@ typedef struct {
 struct ngx_mcds_log_read_s {
     ngx_mcds_log_t           *log;
     ngx_mcds_log_range_t      range;
-    ngx_mcds_log_read_pt      handler;   /* NULL: was called */
+    ngx_mcds_log_read_pt      handler;   /* gets the lines; NULL: was called */
     void                     *data;
     ngx_pool_t               *pool;
     ngx_event_t               event;
 
-    ngx_mcds_log_slot_t      *slots;     /* in the order of their use */
+    ngx_mcds_log_slot_t      *slots;     /* chunks in the order of their use */
     ngx_uint_t                nslots;
     ngx_uint_t                begun;
     ngx_uint_t                done;
 
-    ngx_array_t               values;    /* ngx_mcds_value_t * */
-    size_t                    held;      /* bytes of the values */
-    ngx_uint_t                lines;     /* lines of the chunks done */
-    ngx_queue_t               items;     /* ngx_mcds_log_item_t, being read */
+    ngx_array_t               values;    /* memory of lines, ngx_mcds_value_t
+                                            * */
+    size_t                    held;      /* total bytes of the values */
+    ngx_uint_t                lines;     /* lines of the chunks that are done */
+    ngx_queue_t               items;     /* items, ngx_mcds_log_item_t, being
+                                            read */
     ngx_queue_t               spare;
     ngx_uint_t                rc;
 };
@@ -215,7 +218,7 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
 }
 
 
-/* Requests as many more items as were found. */
+/* Requests as many more items of the chunk as were found. */
 
 static void
 ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
@@ -431,7 +434,8 @@ ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
     }
 
     /*
-     * the handler may call ngx_mcds_log_cancel(), and the read is freed below
+     * the handler of the read may call ngx_mcds_log_cancel(), and the read is
+     * freed below
      */
 
     handler = read->handler;
@@ -449,7 +453,8 @@ ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
 
 
 /*
- * Collects the lines of the chunks done, in the order of time, up to the limit.
+ * Collects the lines of the chunks that were read, in the order of time, up to
+ * the limit.
  */
 
 static ngx_uint_t

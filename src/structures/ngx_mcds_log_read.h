@@ -17,7 +17,7 @@
 #include "ngx_mcds_log.h"
 
 
-/* the maximum size of an item, and of all items of a read; bytes */
+/* the maximum size of an item of a log, and of all items of a read; bytes */
 #define NGX_MCDS_LOG_ITEM         (8 * 1024 * 1024)
 #define NGX_MCDS_LOG_HELD         (64 * 1024 * 1024)
 
@@ -32,9 +32,9 @@ typedef struct {
 typedef struct ngx_mcds_log_read_s  ngx_mcds_log_read_t;
 
 /*
- * The handler of a read.  With rc NGX_MCDS_OK, the events are valid until the
- * handler returns; with any other rc, such as NGX_MCDS_TOO_LARGE, events is
- * NULL.
+ * The handler of a read of a log.  With rc NGX_MCDS_OK, the events are valid
+ * until the handler returns; with any other rc, such as NGX_MCDS_TOO_LARGE,
+ * events is NULL.
  */
 
 typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
@@ -42,10 +42,10 @@ typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * Reads the chunks of an interval, and one more.  The log must live until the
- * handler is called; range is copied; now is in milliseconds since the epoch.
- * The handler is called once, not from inside of this call, unless the read is
- * canceled.  Returns NULL if out of memory.
+ * Reads the chunks of a log in an interval, and one more.  The log must live
+ * until the handler is called; range is copied; now is in milliseconds since
+ * the epoch.  The handler is called once, not from inside of this call, unless
+ * the read is canceled.  Returns NULL if out of memory.
  */
 
 ngx_mcds_log_read_t *ngx_mcds_log_read(ngx_mcds_log_t *log,
@@ -53,21 +53,21 @@ ngx_mcds_log_read_t *ngx_mcds_log_read(ngx_mcds_log_t *log,
     void *data);
 
 
-/* Cancels a read.  Has no effect from inside of its handler. */
+/* Cancels a read of a log.  Has no effect from inside of the read's handler. */
 
 void ngx_mcds_log_cancel(ngx_mcds_log_read_t *read);
 
 
 /*
- * Appends an event to an array.  The user frees elts with ngx_free().  Returns
- * NGX_ERROR if out of memory.
+ * Appends an event to an array of events.  The user frees elts with ngx_free().
+ * Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_log_push(ngx_mcds_log_events_t *events,
     ngx_mcds_log_event_t *event);
 
 
-/* Submits a GET of an item: its CAS and, as want says, its value. */
+/* Submits a GET of an item of a log: its CAS and, as want says, its value. */
 
 void ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk,
     ngx_uint_t part, ngx_uint_t want, ngx_mcds_op_t *op);

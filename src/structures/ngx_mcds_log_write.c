@@ -24,8 +24,8 @@
 
 
 /*
- * the interval between attempts, the time for which a worker that exits tries,
- * and the interval between messages about lost lines; ms
+ * the interval between attempts to write to a log, the time for which a worker
+ * that exits tries, and the interval between messages about lost lines; ms
  */
 #define NGX_MCDS_LOG_RETRY        500
 #define NGX_MCDS_LOG_EXIT         3000
@@ -51,35 +51,35 @@ struct ngx_mcds_log_writer_s {
     ngx_mcds_log_t         *log;
     uint64_t                number;
     uint64_t                seq;        /* number of the next line */
-    uint64_t                time;       /* of the last line */
+    uint64_t                time;       /* time of the last line */
 
-    ngx_mcds_op_t           op;         /* for the first frame */
+    ngx_mcds_op_t           op;         /* sends the first frame */
     ngx_queue_t             frames;
-    size_t                  pending;    /* bytes of all frames */
+    size_t                  pending;    /* bytes of all waiting frames */
     ngx_event_t             event;
 
-    uint64_t                chunk;      /* chunk of the last frame */
-    ngx_uint_t              part;       /* and its item */
-    size_t                  written;    /* bytes of this writer there */
+    uint64_t                chunk;      /* chunk of the last frame sent */
+    ngx_uint_t              part;       /* item of the last frame sent */
+    size_t                  written;    /* bytes of this writer in that item */
     ngx_uint_t              verb;
-    ngx_queue_t             asides;     /* being sent */
-    ngx_uint_t              lost;       /* lines, not logged yet */
-    ngx_uint_t              rc;         /* why they were lost */
+    ngx_queue_t             asides;     /* commands beside the frames */
+    ngx_uint_t              lost;       /* lost lines, not logged yet */
+    ngx_uint_t              rc;         /* why the lines were lost */
     ngx_uint_t              taken;      /* lines of the first put that are
                                            stored */
     ngx_msec_t              said;
     ngx_msec_t              give_up;
 
     unsigned                busy:1;     /* the first frame is being sent */
-    unsigned                added:1;    /* ... to an item that exists */
+    unsigned                added:1;    /* the item exists, or is full */
     unsigned                crowded:1;  /* the next item is to be used */
     unsigned                failing:1;
-    unsigned                silent:1;   /* a message was logged */
+    unsigned                silent:1;   /* a loss of lines was logged */
     unsigned                exiting:1;
 };
 
 
-/* a command beside the frames, which may fail */
+/* a command for a log beside the frames, which may fail */
 
 typedef struct {
     ngx_queue_t             queue;
@@ -179,7 +179,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
                               NGX_MCDS_LOG_RECORD + text.len);
     if (frame == NULL) {
 
-        /* the number stays unused, so that readers see the gap */
+        /* the line's number stays unused, so that readers see the gap */
 
         writer->seq++;
 
@@ -215,7 +215,7 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
             return frame;
         }
 
-        /* a frame that is full, or whose chunk is over, can leave */
+        /* a frame that is full, or whose chunk is over, can be sent */
 
         if (!writer->busy && !writer->failing) {
             ngx_mcds_log_wait(writer, 1);
@@ -240,14 +240,14 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
         ngx_mcds_log_drop(writer, frame);
     }
 
-    /* a single line fits, even if max_chunk is smaller */
+    /* a single line fits into a frame, even if max_chunk is smaller */
 
     return ngx_mcds_log_new_frame(writer, chunk,
                                   ngx_max(len, ngx_mcds_log_space(writer)));
 }
 
 
-/* Returns the number of bytes for lines in a frame. */
+/* Returns the number of bytes for lines in a frame of the writer. */
 
 static size_t
 ngx_mcds_log_space(ngx_mcds_log_writer_t *writer)
@@ -330,7 +330,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
     ngx_queue_t           *q;
     ngx_mcds_log_frame_t  *frame;
 
-    /* lines of a chunk are in one group, and stay in their order */
+    /* lines of a chunk of the log are in one group, and stay in their order */
 
     for (i = 0; i < n; i++) {
         events[i].id.writer = writer->number;
@@ -361,7 +361,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
         return NGX_OK;
     }
 
-    /* keep the previous puts: each ends with a frame that has a handler */
+    /* keep previous puts of lines: each ends with a frame that has a handler */
 
     while (!ngx_queue_empty(&writer->frames)) {
 
@@ -379,7 +379,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
 }
 
 
-/* Makes a frame with as many lines as fit. */
+/* Makes a frame with as many lines of a put as fit. */
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_put_frame(ngx_mcds_log_writer_t *writer,
@@ -558,8 +558,8 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
 
 
 /*
- * Returns the first frame whose chunk is still kept, or NULL; older frames are
- * lost.
+ * Returns the writer's first frame whose chunk the log still keeps, or NULL;
+ * older frames are lost.
  */
 
 static ngx_mcds_log_frame_t *
@@ -620,7 +620,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 }
 
 
-/* Adds the frame's length to the size of the chunk, and gets the new size. */
+/* Adds the frame's length to the size of its chunk, and gets the new size. */
 
 static void
 ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
@@ -641,8 +641,8 @@ ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
 
 
 /*
- * A reader requests one item after another until an item is missing.  If a
- * server has lost the items before a new one, they are created empty.
+ * Creates items of a chunk that are missing before a new one, empty: a reader
+ * of the log requests one item after another until an item is missing.
  */
 
 static void
@@ -727,7 +727,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
         if (result->rc == NGX_MCDS_NOT_FOUND) {
 
-            /* the classic protocol does not create a counter */
+            /* the classic protocol does not create a counter of bytes */
 
             ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
             return;
@@ -737,7 +737,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
     } else if (result->rc == NGX_MCDS_OK && aside->part) {
 
-        /* this item was missing, and the one before may be, too */
+        /* this item of the chunk was missing, and the one before may be, too */
 
         aside->part--;
         ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
@@ -750,8 +750,8 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * A writer goes to the next item only, however large the chunk is: so no item
- * is skipped, although each writer sees another size.
+ * A writer of a log goes to the next item only, however large the chunk is: so
+ * no item is skipped, although each writer sees another size.
  */
 
 static void
@@ -797,7 +797,7 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Returns NGX_OK if another command is to be tried at once. */
+/* Returns NGX_OK if another command is to be tried at once for the frame. */
 
 static ngx_int_t
 ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -808,7 +808,7 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             return NGX_DECLINED;
         }
 
-        /* another writer has created the item, or the item is full */
+        /* another writer has created the log's item, or it is full */
 
         writer->verb = NGX_MCDS_APPEND;
         writer->added = 1;
@@ -842,7 +842,7 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 }
 
 
-/* Handles the final result of the first frame. */
+/* Handles the final result of the writer's first frame. */
 
 static void
 ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -892,7 +892,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             return;
         }
 
-        /* the last frame still gathers lines */
+        /* the last frame of the writer still gathers lines */
 
         frame = ngx_queue_data(ngx_queue_head(&writer->frames),
                                ngx_mcds_log_frame_t, queue);
@@ -919,7 +919,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 }
 
 
-/* Sets the timer, unless the timer expires earlier. */
+/* Sets the timer of the writer, unless the timer expires earlier. */
 
 static void
 ngx_mcds_log_wait(ngx_mcds_log_writer_t *writer, ngx_msec_t wait)

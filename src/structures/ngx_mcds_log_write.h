@@ -17,12 +17,12 @@
 #include "ngx_mcds_log.h"
 
 
-/* lines are gathered for this time, or until a frame is full, ms */
+/* lines of a log are gathered for this time, or until a frame is full, ms */
 #define NGX_MCDS_LOG_GATHER       150
 
 /*
- * the maximum size of the lines that a writer keeps until memcached takes them,
- * bytes
+ * the maximum size of the lines that a writer of a log keeps until memcached
+ * takes them, bytes
  */
 #define NGX_MCDS_LOG_PENDING      (4 * 1024 * 1024)
 
@@ -31,19 +31,20 @@ typedef struct ngx_mcds_log_writer_s  ngx_mcds_log_writer_t;
 
 
 /*
- * Opens a writer in a worker.  The log must live as long as the writer.
- * Returns NULL if out of memory.
+ * Opens a writer of a log in a worker.  The log must live as long as the
+ * writer.  Returns NULL if out of memory.
  */
 
 ngx_mcds_log_writer_t *ngx_mcds_log_open(ngx_mcds_log_t *log);
 
 
 /*
- * Adds a line of this time, in milliseconds since the epoch.  The line is
- * copied, and truncated to NGX_MCDS_LOG_LINE bytes.  The lines of a writer are
- * appended in order.  A frame that cannot be appended is tried again; after a
- * lost reply the same frame is appended again.  The oldest lines are lost,
- * which is logged, if they have no room, or if their chunk is no longer kept.
+ * Adds a line of this time, in milliseconds since the epoch, to the log.  The
+ * line is copied, and truncated to NGX_MCDS_LOG_LINE bytes.  The lines of a
+ * writer are appended in order.  A frame of lines that cannot be appended is
+ * tried again; after a lost reply the same frame is appended again.  The oldest
+ * lines are lost, which is logged, if they have no room, or if their chunk is
+ * no longer kept.
  */
 
 void ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
@@ -51,17 +52,17 @@ void ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
 
 
 /*
- * Closes a writer when the worker exits.  Its lines are lost, which is logged;
- * the handlers of ngx_mcds_log_put() are called.
+ * Closes a writer of a log when the worker exits.  The writer's lines are lost,
+ * which is logged; the handlers of ngx_mcds_log_put() are called.
  */
 
 void ngx_mcds_log_close(ngx_mcds_log_writer_t *writer);
 
 
 /*
- * The handler of a put, called once.  With rc NGX_MCDS_OK all lines are stored;
- * otherwise the first "taken" lines are.  After TIMEOUT, CLOSED and PROTOCOL
- * further lines may be stored.
+ * The handler of ngx_mcds_log_put(), called once.  With rc NGX_MCDS_OK all
+ * lines are stored; otherwise the first "taken" lines are.  After TIMEOUT,
+ * CLOSED and PROTOCOL further lines may be stored.
  */
 
 typedef void (*ngx_mcds_log_put_pt)(void *data, ngx_uint_t rc,
@@ -69,11 +70,11 @@ typedef void (*ngx_mcds_log_put_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * Appends n lines at once, n being at least 1, without a second attempt.  The
- * writer must not be used for ngx_mcds_log_line().  The caller sets id.time and
- * line of each event, at most NGX_MCDS_LOG_LINE bytes; lines are copied.  The
- * events are sorted, and get their ids.  Returns NGX_BUSY if out of memory, or
- * if too many lines are waiting; then no handler is called.
+ * Appends n lines to a log at once, n being at least 1, without a second
+ * attempt.  The writer must not be used for ngx_mcds_log_line().  The caller
+ * sets id.time and line of each event, at most NGX_MCDS_LOG_LINE bytes; lines
+ * are copied.  The events are sorted, and get their ids.  Returns NGX_BUSY if
+ * out of memory, or if too many lines are waiting; then no handler is called.
  */
 
 ngx_int_t ngx_mcds_log_put(ngx_mcds_log_writer_t *writer,

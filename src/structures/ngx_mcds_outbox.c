@@ -13,7 +13,10 @@
 #include "ngx_mcds_hash.h"
 
 
-/* after so many generations an unused account may be replaced */
+/*
+ * an unused account of the outbox may be replaced after so many generations of
+ * the configuration
+ */
 #define NGX_MCDS_OUTBOX_OLD       16
 
 
@@ -90,7 +93,7 @@ ngx_mcds_outbox_seed(ngx_mcds_outbox_t *outbox)
         (void) ngx_close_file(fd);
     }
 
-    /* some entropy even without this device */
+    /* the time adds some entropy to the secret even without /dev/urandom */
 
     ngx_gettimeofday(&tv);
 
@@ -105,7 +108,10 @@ ngx_mcds_outbox_seed(ngx_mcds_outbox_t *outbox)
 }
 
 
-/* A slot is free unless it is in a chain. */
+/*
+ * Frees the slots of the outbox that a killed worker has left over: a slot is
+ * free unless it is in a chain.
+ */
 
 void
 ngx_mcds_outbox_sweep(ngx_mcds_outbox_t *outbox)

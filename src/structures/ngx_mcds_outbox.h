@@ -21,7 +21,10 @@
 #include <ngx_core.h>
 
 
-/* the maximum length of a key, bytes; longer keys are not kept */
+/*
+ * the maximum length of a counter's key in the outbox, bytes; longer keys are
+ * not kept
+ */
 #define NGX_MCDS_OUTBOX_KEY       1024
 
 #define NGX_MCDS_OUTBOX_NAME      80
@@ -32,38 +35,44 @@ typedef struct ngx_mcds_outbox_s  ngx_mcds_outbox_t;
 
 
 typedef enum {
-    NGX_MCDS_OUTBOX_BUFFER = 1,        /* of a pool, for
+    NGX_MCDS_OUTBOX_BUFFER = 1,        /* sums of a pool's counters, for
                                           ngx_mcds_outbox_take() */
-    NGX_MCDS_OUTBOX_POST               /* for ngx_mcds_outbox_mark() */
+    NGX_MCDS_OUTBOX_POST               /* sums to post, for
+                                          ngx_mcds_outbox_mark() */
 } ngx_mcds_outbox_kind_e;
 
 
-/* a destination of sums, in shared memory */
+/* an account of the outbox: a destination of sums, in shared memory */
 
 typedef struct {
-    ngx_uint_t          kind;          /* 0: unused */
+    ngx_uint_t          kind;          /* kind of account; 0: unused */
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
-    ngx_uint_t          generation;    /* of the configuration that uses it */
+    ngx_uint_t          generation;    /* generation of the configuration that
+                                          uses the account */
 
-    uint64_t            added;         /* number of additions */
-    uint64_t            clean;         /* "added" when the account was empty */
-    uint64_t            lost;          /* sum that found no room */
-    uint64_t            said;          /* part of lost that was logged */
-    ngx_msec_t          told;          /* ... at this time */
+    uint64_t            added;         /* number of additions to the account */
+    uint64_t            clean;         /* "added" when the account was last
+                                          empty */
+    uint64_t            lost;          /* total of sums that found no room */
+    uint64_t            said;          /* part of "lost" that was logged */
+    ngx_msec_t          told;          /* when "lost" was last logged */
 
-    ngx_msec_t          since;         /* it is not empty since then */
-    ngx_msec_t          retry;         /* no attempt before */
-    ngx_msec_t          delay;         /* of the next attempt; 0: no failure */
+    ngx_msec_t          since;         /* when the account became non-empty, or
+                                          was last posted */
+    ngx_msec_t          retry;         /* earliest time of the next attempt */
+    ngx_msec_t          delay;         /* delay of the next attempt; 0: no
+                                          failure */
 
-    /* for batches */
-    uint64_t            batch;         /* marked and not acknowledged, or 0 */
-    ngx_pid_t           owner;         /* the process that sends, or 0 */
+    /* fields of an account whose sums are sent in batches */
+    uint64_t            batch;         /* batch that is marked and not
+                                          acknowledged, or 0 */
+    ngx_pid_t           owner;         /* process that sends the sums, or 0 */
     ngx_msec_t          alive;         /* last sign of life of the owner */
 } ngx_mcds_account_t;
 
 
-/* 1 if sums were added since the account was empty */
+/* 1 if sums were added to the account since it was empty */
 #define ngx_mcds_account_dirty(account)  ((account)->added != (account)->clean)
 
 
@@ -71,10 +80,11 @@ typedef struct {
     ngx_str_t           key;
     int64_t             delta;
 
-    /* for ngx_mcds_outbox_take() */
+    /* fields that only ngx_mcds_outbox_take() returns */
     uint64_t            initial;
-    uint32_t            ttl;           /* remaining seconds; 0: no expiry */
-    ngx_uint_t          flags;         /* of the caller, up to 255 */
+    uint32_t            ttl;           /* remaining time to live of the counter
+                                          in seconds; 0: no expiry */
+    ngx_uint_t          flags;         /* flags of the caller, up to 255 */
 } ngx_mcds_outbox_item_t;
 
 
@@ -84,42 +94,48 @@ extern ngx_mcds_outbox_t  *ngx_mcds_outbox;
 
 /*
  * Creates an outbox in zeroed memory.  Returns NULL if the memory is too small.
- * The other functions lock the mutex.
+ * The other functions of the outbox lock the mutex.
  */
 
 ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
     ngx_shmtx_t *mutex);
 
 
-/* Frees the slots that belong to no account since a worker was killed. */
+/*
+ * Frees the slots of the outbox that belong to no account since a worker was
+ * killed.
+ */
 
 void ngx_mcds_outbox_sweep(ngx_mcds_outbox_t *outbox);
 
 
 /*
- * Returns the account of this kind and name, which is created if necessary.
- * Returns NULL if there are too many accounts.  generation is that of the
- * caller's configuration, and grows.
+ * Returns the account of the outbox with this kind and name, which is created
+ * if necessary.  Returns NULL if there are too many accounts.  generation is
+ * that of the caller's configuration, and grows.
  */
 
 ngx_mcds_account_t *ngx_mcds_outbox_account(ngx_mcds_outbox_t *outbox,
     ngx_uint_t kind, ngx_str_t *name, ngx_uint_t generation);
 
 
-/* Returns the id of a counter, which is never 0. */
+/* Returns the id of a counter in the outbox; the id is never 0. */
 
 uint64_t ngx_mcds_outbox_id(ngx_mcds_outbox_t *outbox, ngx_str_t *pool,
     ngx_str_t *key);
 
 
-/* Returns the number that a counter had at least; 0: unknown. */
+/*
+ * Returns the number that a counter had at least, as far as the outbox knows;
+ * 0: unknown.
+ */
 
 uint64_t ngx_mcds_outbox_known(ngx_mcds_outbox_t *outbox, uint64_t id);
 
 
 /*
- * Returns the known number of a counter, and in *age the milliseconds since it
- * was learned.
+ * Returns the number of a counter that the outbox knows, and in *age the
+ * milliseconds since it was learned.
  */
 
 uint64_t ngx_mcds_outbox_heard(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -127,51 +143,54 @@ uint64_t ngx_mcds_outbox_heard(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Learns the number of a counter from a result whose command was sent at this
- * time.  A number below the known one comes from a late reply and is ignored
- * or, if the command was sent later, shows that the counter was lowered.
+ * Learns the number of a counter, for the outbox, from a result whose command
+ * was sent at this time.  A number below the known one comes from a late reply
+ * and is ignored or, if the command was sent later, shows that the counter was
+ * lowered.
  */
 
 void ngx_mcds_outbox_learn(ngx_mcds_outbox_t *outbox, uint64_t id,
     uint64_t value, ngx_msec_t sent);
 
 
-/* Learns that a counter was certainly lowered to this number. */
+/*
+ * Learns, for the outbox, that a counter was certainly lowered to this number.
+ */
 
 void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
     uint64_t value);
 
 
 /*
- * Adds a sum to an account.  Returns NGX_BUSY, and increases account->lost, if
- * there is no room or the key is too long.
+ * Adds a sum to an account of the outbox.  Returns NGX_BUSY, and increases
+ * account->lost, if there is no room or the key is too long.
  */
 
 ngx_int_t ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account, ngx_mcds_outbox_item_t *item);
 
 
-/* Returns 1 if less than a quarter of the slots are free. */
+/* Returns 1 if less than a quarter of the outbox's slots are free. */
 
 ngx_uint_t ngx_mcds_outbox_crowded(ngx_mcds_outbox_t *outbox);
 
 
-/* Returns the sum of all absolute values in an account. */
+/* Returns the total of the absolute values of all sums in an account. */
 
 uint64_t ngx_mcds_outbox_left(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
 /*
- * Returns the sum of all absolute values in an account, and removes the
- * account.
+ * Returns the total of the absolute values of all sums in an account, and
+ * removes the account from the outbox.
  */
 
 uint64_t ngx_mcds_outbox_forget(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
-/* Removes all accounts, and returns their sum. */
+/* Removes all accounts from the outbox, and returns the total of their sums. */
 
 uint64_t ngx_mcds_outbox_forget_all(ngx_mcds_outbox_t *outbox);
 
@@ -189,10 +208,10 @@ ngx_int_t ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns the next sum that belongs to account->batch, with the parameters and
- * results of ngx_mcds_outbox_take().  With fresh, sums without a batch are put
- * into this batch; otherwise only the sums that are in the batch already are
- * returned.
+ * Returns the next sum of an account that belongs to account->batch, with the
+ * parameters and results of ngx_mcds_outbox_take().  With fresh, sums without a
+ * batch are put into this batch; otherwise only the sums that are in the batch
+ * already are returned.
  */
 
 ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,
@@ -209,31 +228,37 @@ ngx_uint_t ngx_mcds_outbox_own(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
-/* Gives up the exclusive right to an account. */
+/* Gives up the exclusive right to send the sums of an account. */
 
 void ngx_mcds_outbox_disown(ngx_mcds_account_t *account);
 
 
-/* Starts a batch, unless there is one.  Returns 1 if the batch is new. */
+/*
+ * Starts a batch of the sums of an account, unless there is one.  Returns 1 if
+ * the batch is new.
+ */
 
 ngx_uint_t ngx_mcds_outbox_open(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
-/* Acknowledges a batch: the sums marked for it have arrived. */
+/*
+ * Acknowledges a batch of the sums of an account: the sums marked for the batch
+ * have arrived.
+ */
 
 void ngx_mcds_outbox_ack(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account, uint64_t batch);
 
 
-/* Marks an account as clean if nothing is left. */
+/* Marks an account of the outbox as clean if no sum is left in it. */
 
 void ngx_mcds_outbox_check(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
 /*
- * Writes the name of a batch, at most NGX_MCDS_OUTBOX_ID * 2 + 1 +
+ * Writes the name of a batch of sums, at most NGX_MCDS_OUTBOX_ID * 2 + 1 +
  * NGX_INT64_LEN bytes, which is unique worldwide.  Returns its end.
  */
 

@@ -46,7 +46,10 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
             account->since = ngx_current_msec;
         }
 
-        /* first, so that the account is never clean with a sum in it */
+        /*
+         * the addition is counted first, so that the account is never clean
+         * with a sum in it
+         */
 
         account->added++;
         ngx_memory_barrier();
@@ -59,7 +62,7 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
 
     if (slot && item->flags) {
         slot->u.take.initial = item->initial;
-        slot->flags = item->flags;    /* u is not "post" any more */
+        slot->flags = item->flags;    /* the slot is not "post" any more */
         ngx_memory_barrier();
 
         slot->u.take.since = ngx_time();
@@ -220,7 +223,7 @@ ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
             continue;
         }
 
-        /* the acknowledgment of a closed batch was interrupted */
+        /* the acknowledgment of a closed batch of sums was interrupted */
 
         if (fresh && slot->u.post.batch != account->batch) {
             slot->u.post.batch = account->batch;

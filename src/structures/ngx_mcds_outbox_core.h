@@ -26,31 +26,36 @@
 
 #define NGX_MCDS_OUTBOX_SLOT      128
 
-/* the number of slots examined while the lock is held */
+/* the number of slots of the outbox that are examined while the lock is held */
 #define NGX_MCDS_OUTBOX_STEP      256
 
-/* the longest delay of a reply, and until an owner counts as dead; ms */
+/*
+ * the longest delay of a reply, and the time without a sign of life after which
+ * the owner of an account counts as dead; ms
+ */
 #define NGX_MCDS_OUTBOX_LATE      1000
 #define NGX_MCDS_OUTBOX_DEAD      5000
 
 
 typedef struct {
-    uint64_t                  id;         /* 0: empty */
+    uint64_t                  id;         /* id of the counter; 0: no counter */
     uint64_t                  value;
     uint64_t                  time;
 } ngx_mcds_known_t;
 
 
 typedef struct {
-    uint32_t                  next;       /* in the chain, or of free slots */
+    uint32_t                  next;       /* next slot in the chain, or next
+                                             free slot */
     uint32_t                  more;       /* slot with the rest of the key */
-    u_char                    account;    /* 0: free, or the rest of a key */
+    u_char                    account;    /* account; 0: the slot is free, or
+                                             has the rest of a key */
     u_char                    flags;
-    uint16_t                  len;        /* of the whole key */
+    uint16_t                  len;        /* length of the whole key */
     uint32_t                  ttl;
 
     uint64_t                  id;
-    int64_t                   total;      /* of all additions */
+    int64_t                   total;      /* sum of all additions */
 
     union {
         struct {
@@ -72,7 +77,7 @@ typedef struct {
 #define NGX_MCDS_OUTBOX_INLINE                                                \
     (NGX_MCDS_OUTBOX_SLOT - offsetof(ngx_mcds_slot_t, key))
 
-/* the rest of a key begins after the field "account" */
+/* the rest of a long key begins after the field "account" of a slot */
 #define NGX_MCDS_OUTBOX_REST                                                  \
     (NGX_MCDS_OUTBOX_SLOT - offsetof(ngx_mcds_slot_t, account) - 1)
 
@@ -81,20 +86,20 @@ struct ngx_mcds_outbox_s {
     ngx_shmtx_t              *mutex;
     uint64_t                  secret[2];
     u_char                    name[NGX_MCDS_OUTBOX_ID];
-    uint64_t                  sequence;   /* number of the last batch */
+    uint64_t                  sequence;   /* number of the last batch of sums */
 
     ngx_mcds_known_t         *known;
     ngx_uint_t                nsets;
 
     uint32_t                 *heads;
-    ngx_uint_t                nheads;     /* a power of two */
+    ngx_uint_t                nheads;     /* number of heads, a power of two */
 
-    u_char                   *slots;      /* slot 0 is not used */
+    u_char                   *slots;      /* all slots; slot 0 is not used */
     ngx_uint_t                nslots;
     ngx_uint_t                nfree;
     uint32_t                  free;
 
-    /* account 0 is not used */
+    /* all accounts; account 0 is not used */
     ngx_mcds_account_t        accounts[NGX_MCDS_OUTBOX_ACCOUNTS + 1];
 };
 
@@ -115,27 +120,33 @@ uint64_t ngx_mcds_outbox_hash(ngx_mcds_outbox_t *outbox, uint64_t tweak,
     u_char *p, size_t len);
 
 
-/* The functions below are called while the lock is held. */
+/* The functions of the outbox below are called while its lock is held. */
 
 
-/* Returns the slot of a key of an account, or NULL. */
+/* Returns the slot of a key of an account of the outbox, or NULL. */
 
 ngx_mcds_slot_t *ngx_mcds_outbox_find(ngx_mcds_outbox_t *outbox,
     ngx_uint_t account, uint64_t id, ngx_str_t *key);
 
 
-/* Makes that slot, which must not be there, or returns NULL without room. */
+/*
+ * Makes the slot of a key of an account, which must not exist yet; NULL: there
+ * is no room in the outbox.
+ */
 
 ngx_mcds_slot_t *ngx_mcds_outbox_create(ngx_mcds_outbox_t *outbox,
     ngx_uint_t account, uint64_t id, ngx_str_t *key);
 
 
-/* Makes one slot free. */
+/* Makes one slot of the outbox free. */
 
 void ngx_mcds_outbox_free(ngx_mcds_outbox_t *outbox, uint32_t n);
 
 
-/* Takes a slot out of its chain, and makes it and the rest of its key free. */
+/*
+ * Takes a slot of the outbox out of its chain, and makes the slot, and the rest
+ * of its key, free.
+ */
 
 void ngx_mcds_outbox_remove(ngx_mcds_outbox_t *outbox, uint32_t n);
 

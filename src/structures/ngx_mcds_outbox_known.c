@@ -107,7 +107,10 @@ ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id, uint64_t value)
 }
 
 
-/* Returns the known number of the id, or the one that it may replace. */
+/*
+ * Returns the known number of the counter with this id, or the one that it may
+ * replace.
+ */
 
 static ngx_mcds_known_t *
 ngx_mcds_outbox_find_known(ngx_mcds_outbox_t *outbox, uint64_t id)

@@ -123,7 +123,10 @@ ngx_mcds_outbox_create(ngx_mcds_outbox_t *outbox, ngx_uint_t account,
 }
 
 
-/* nfree slots are free, or more if a worker was killed in this function */
+/*
+ * takes a free slot of the outbox; nfree slots are free, or more if a worker
+ * was killed in this function
+ */
 
 static uint32_t
 ngx_mcds_outbox_alloc(ngx_mcds_outbox_t *outbox)
@@ -173,7 +176,10 @@ ngx_mcds_outbox_remove(ngx_mcds_outbox_t *outbox, uint32_t n)
     {
         if (*link == 0) {
 
-            /* a worker was killed before the slot was in the chain */
+            /*
+             * a worker was killed before the slot of the outbox was in the
+             * chain
+             */
 
             slot->account = 0;
             return;

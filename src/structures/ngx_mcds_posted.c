@@ -15,7 +15,7 @@
 #include "ngx_mcds_timer.h"
 
 
-/* the interval, ms */
+/* the interval at which the timer looks for posted events, ms */
 #define NGX_MCDS_POSTED_TIME 20
 
 

@@ -19,34 +19,35 @@
 
 
 /*
- * the limits of a worker's raises: their number, and their bytes; beyond them a
- * change does not raise its counter
+ * the limits of counters that a worker raises at a time: their number, and
+ * their bytes; beyond them a change does not raise its counter
  */
 #define NGX_MCDS_RAISE_BUCKETS    256
 #define NGX_MCDS_RAISES           65536
 #define NGX_MCDS_RAISE_SIZE       (64 * 1024 * 1024)
 
 /*
- * the maximum number of attempts, which fail if the counter changes meanwhile
+ * the maximum number of attempts to raise a counter, which fail if the counter
+ * changes meanwhile
  */
 #define NGX_MCDS_RAISE_TRIES      256
 
-/* longer than any number */
+/* the maximum length of the number of a counter: longer than any number */
 #define NGX_MCDS_RAISE_LEN        64
 
-/* a mark is verified again after this time, seconds */
+/* a mark of a counter is verified again after this time, seconds */
 #define NGX_MCDS_RAISE_DOUBT      60
 
 
 typedef struct ngx_mcds_raise_s  ngx_mcds_raise_t;
 
 
-/* a server of the counter */
+/* the counter to be raised, on one server */
 
 typedef struct {
     ngx_mcds_op_t        op;
     ngx_mcds_raise_t    *raise;
-    ngx_uint_t           server;       /* index in the pool */
+    ngx_uint_t           server;       /* index of the server in the pool */
     uint64_t             value;
     uint64_t             cas;
     int64_t              ttl;
@@ -58,17 +59,17 @@ typedef struct {
 
 struct ngx_mcds_raise_s {
     ngx_mcds_index_node_t  node;
-    ngx_queue_t            wishes;     /* ngx_mcds_wish_t */
-    ngx_uint_t             judged;     /* wishes that are part of target */
+    ngx_queue_t            wishes;     /* waiting changes, ngx_mcds_wish_t */
+    ngx_uint_t             judged;     /* number of wishes in "target" */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
     ngx_uint_t             ends;       /* the counter has its own ttl */
-    int64_t                age;        /* of the known number, seconds */
+    int64_t                age;        /* age of the known number, seconds */
 
     uint64_t               target;
     uint64_t               largest;
-    ngx_uint_t             left;       /* answers missing */
+    ngx_uint_t             left;       /* number of missing answers */
     ngx_uint_t             tries;
     ngx_uint_t             failed;
     ngx_uint_t             raised;
@@ -132,7 +133,7 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 
     age = (now - made) % NGX_MCDS_MARK_SPAN;
 
-    /* created by a clock that is ahead of this one */
+    /* the counter was created by a clock that is ahead of this one */
 
     return age > NGX_MCDS_MARK_SPAN - NGX_MCDS_MARK_SKEW ? 0 : age;
 }
@@ -300,7 +301,10 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
 }
 
 
-/* The first wish has waited for the longest time. */
+/*
+ * Starts a round of a counter's raise.  The first wish has waited for the
+ * longest time.
+ */
 
 static void
 ngx_mcds_raise_start(ngx_mcds_raise_t *raise)
@@ -391,8 +395,8 @@ ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_DOWN:
 
         /*
-         * another server may have the counter, and this one will be raised from
-         * there
+         * another server may have the counter, which will be raised from there
+         * on this server
          */
 
         break;
@@ -503,9 +507,10 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 
 /*
- * A known number of a wish was known before its command was sent, and contains
- * none of the changes of wishes with the same number.  The outbox may know a
- * larger number by now, which may contain them.
+ * Computes the number to which a counter is raised.  A known number of a wish
+ * was known before its command was sent, and contains none of the changes of
+ * wishes with the same number.  The outbox may know a larger number by now,
+ * which may contain them.
  */
 
 static ngx_int_t
@@ -638,7 +643,10 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Wishes that came after the judgment are for the next round. */
+/*
+ * Ends a round in which the counter was raised.  Wishes that came after the
+ * judgment are for the next round.
+ */
 
 static void
 ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
@@ -670,8 +678,8 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
     }
 
     /*
-     * each wish gets its own number, as if the changes had come one after
-     * another
+     * each wish to raise the counter gets its own number, as if the changes had
+     * come one after another
      */
 
     value -= sum;
@@ -689,7 +697,10 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
 }
 
 
-/* If another program has set a time to live, a read gets no result. */
+/*
+ * Ends the raise of a counter that cannot be raised.  If another program has
+ * set a time to live, a read gets no result.
+ */
 
 static void
 ngx_mcds_raise_end(ngx_mcds_raise_t *raise, ngx_int_t rc)

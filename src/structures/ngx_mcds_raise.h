@@ -42,24 +42,24 @@
 
 
 /*
- * Returns the time to live, as memcached takes it, of a counter that is created
- * now; 0 if no marks are given any more.
+ * Returns the time to live, as memcached takes it, that marks a counter which
+ * is created now; 0 if no marks are given any more.
  */
 
 uint32_t ngx_mcds_raise_mark(time_t now);
 
 
 /*
- * Returns the age of a counter with ttl seconds left, in seconds; -1 if it has
- * no mark.
+ * Returns the age, in seconds, of a marked counter with ttl seconds left; -1 if
+ * the counter has no mark.
  */
 
 int64_t ngx_mcds_raise_marked(int64_t ttl, time_t now);
 
 
 /*
- * Returns the time to live for a counter that is created now: its own ttl, a
- * mark, or 0.
+ * Returns the time to live for a counter that is created now: its own ttl, that
+ * of a mark, or 0.
  */
 
 uint32_t ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter);
@@ -76,29 +76,33 @@ ngx_uint_t ngx_mcds_raise_doubt(ngx_mcds_pool_t *pool);
 
 
 /*
- * Notes whether the time to live of a counter is a mark; after an impossible
- * one no marks are given in this pool.
+ * Notes whether the time to live of a counter is a mark of this module; after
+ * an impossible time to live no marks are given in this pool.
  */
 
 void ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl);
 
 
 /*
- * The handler of a wish.  NGX_OK: value is the number of the counter, which
- * contains the change of this wish and all that was known before.
- * NGX_DECLINED: the counter was set to, or lowered to, this value.  NGX_ERROR:
- * unknown, or there was no time.
+ * The handler of a wish to raise a counter.  NGX_OK: value is the number of the
+ * counter, which contains the change of this wish and all that was known
+ * before.  NGX_DECLINED: the counter was set to, or lowered to, this value.
+ * NGX_ERROR: unknown, or there was no time.
  */
 
 typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
 
 
-/* a change, or a read, that found a smaller number than this host knew */
+/*
+ * a wish to raise a counter: a change, or a read, that found a smaller number
+ * than this host knew
+ */
 
 typedef struct {
     ngx_queue_t          queue;
-    uint64_t             known;        /* when the command was sent */
-    uint64_t             sum;          /* of the change; 0: a read */
+    uint64_t             known;        /* number known when the command was
+                                          sent */
+    uint64_t             sum;          /* sum of the change; 0: a read */
     ngx_msec_t           sent;         /* start of the pool's timeout, after
                                           which the wish ends */
     ngx_mcds_raise_pt    handler;

@@ -11,13 +11,16 @@
 #include "ngx_mcds_timer.h"
 
 
-/* the interval between attempts while a server does not answer, ms */
+/*
+ * the interval between attempts to send kept changes while a server does not
+ * answer, ms
+ */
 #define NGX_MCDS_REPLAY_TICK      1000
 
-/* the maximum number of counters sent in one turn */
+/* the maximum number of counters whose kept changes are sent in one turn */
 #define NGX_MCDS_REPLAY_BURST     256
 
-/* flags of an item of the outbox; KEPT is always set */
+/* flags of a counter's item in the outbox; KEPT is always set */
 #define NGX_MCDS_REPLAY_KEPT      0x01
 #define NGX_MCDS_REPLAY_UPDATE    0x02
 #define NGX_MCDS_REPLAY_DURABLE   0x04
@@ -36,11 +39,11 @@ static void ngx_mcds_replay_lost_handler(ngx_event_t *ev);
 static ngx_array_t  *ngx_mcds_replay_pools;
 static ngx_uint_t    ngx_mcds_replay_generation;
 static ngx_event_t   ngx_mcds_replay_event;
-static ngx_uint_t    ngx_mcds_replay_pool;      /* being sent */
+static ngx_uint_t    ngx_mcds_replay_pool;      /* number of the present pool */
 static ngx_uint_t    ngx_mcds_replay_cursor;
 static ngx_uint_t    ngx_mcds_replay_under_way;
-static ngx_uint_t    ngx_mcds_replay_failed;    /* in this pass */
-static ngx_uint_t    ngx_mcds_replay_again;     /* the pass continues */
+static ngx_uint_t    ngx_mcds_replay_failed;    /* failures in this pass */
+static ngx_uint_t    ngx_mcds_replay_again;     /* 1: the pass continues */
 static uint64_t      ngx_mcds_replay_lost;
 static ngx_event_t   ngx_mcds_replay_lost_event;
 
@@ -53,7 +56,10 @@ ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation)
     ngx_mcds_replay_pool = 0;
     ngx_mcds_replay_cursor = 0;
 
-    /* cancelable: the outbox outlives the worker, which need not wait */
+    /*
+     * the timer is cancelable: the outbox, with the kept changes, outlives the
+     * worker, which need not wait
+     */
 
     ngx_mcds_timer_init(&ngx_mcds_replay_event, ngx_mcds_replay_handler);
     ngx_mcds_replay_event.cancelable = 1;
@@ -62,7 +68,7 @@ ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation)
                         ngx_mcds_replay_lost_handler);
     ngx_mcds_replay_lost_event.cancelable = 1;
 
-    /* a worker that has exited may have left changes */
+    /* a worker that has exited may have left changes in the outbox */
 
     if (ngx_mcds_outbox && !ngx_mcds_replay_event.timer_set) {
         ngx_add_timer(&ngx_mcds_replay_event, 1);
@@ -137,7 +143,7 @@ ngx_mcds_replay_handler(ngx_event_t *ev)
 
         if (account && ngx_mcds_account_dirty(account)) {
 
-            /* one worker of a host is enough */
+            /* one worker of a host is enough to send the changes of a pool */
 
             if (ngx_mcds_outbox_own(ngx_mcds_outbox, account)
                 && ngx_mcds_replay_send(pools[ngx_mcds_replay_pool], account)
@@ -160,7 +166,10 @@ ngx_mcds_replay_handler(ngx_event_t *ev)
 }
 
 
-/* Returns NGX_AGAIN if there may be more to send. */
+/*
+ * Sends kept changes of a pool's counters.  Returns NGX_AGAIN if there may be
+ * more to send.
+ */
 
 static ngx_int_t
 ngx_mcds_replay_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
@@ -194,7 +203,10 @@ ngx_mcds_replay_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
         counter.durable = (item.flags & NGX_MCDS_REPLAY_DURABLE) ? 1 : 0;
         counter.buffer = 1;
 
-        /* without a request the number of a lost counter cannot be fetched */
+        /*
+         * without a request the initial number of a lost counter cannot be
+         * fetched
+         */
 
         counter.update = ((item.flags & NGX_MCDS_REPLAY_UPDATE)
                           && ngx_mcds_counter_known(&counter) == 0);
@@ -235,7 +247,7 @@ ngx_mcds_replay_sent(void *data, ngx_uint_t rc, uint64_t value)
 }
 
 
-/* Continues the pass, starts another one, or stops. */
+/* Continues the pass over all pools, starts another one, or stops. */
 
 static void
 ngx_mcds_replay_next(void)

@@ -19,30 +19,34 @@
 
 
 /*
- * Starts the replay of a worker.  pools is an array of ngx_mcds_pool_t *, which
- * must stay; generation is that of the configuration.
+ * Starts the replay of kept changes of counters in a worker.  pools is an array
+ * of ngx_mcds_pool_t *, which must stay; generation is that of the
+ * configuration.
  */
 
 void ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation);
 
 
 /*
- * Keeps a change that was not sent.  NGX_OK: delta is added later, once at
- * most, even by another worker if this one has exited.  NGX_DECLINED: there is
- * no outbox.  NGX_BUSY: there is no room.
+ * Keeps a change of a counter that was not sent.  NGX_OK: delta is added later,
+ * once at most, even by another worker if this one has exited.  NGX_DECLINED:
+ * there is no outbox.  NGX_BUSY: there is no room.
  */
 
 ngx_int_t ngx_mcds_replay_keep(ngx_mcds_counter_t *counter, int64_t delta);
 
 
-/* Logs, at most once a second, that a change is lost because of NGX_BUSY. */
+/*
+ * Logs, at most once a second, that a change of a counter is lost because of
+ * NGX_BUSY.
+ */
 
 void ngx_mcds_replay_lose(int64_t delta);
 
 
 /*
- * Logs, in the master after all workers have exited, the changes that are lost
- * with the zone.
+ * Logs, in the master after all workers have exited, the changes of counters
+ * that are lost with the zone.
  */
 
 void ngx_mcds_replay_exit(ngx_mcds_outbox_t *outbox, ngx_array_t *pools,

@@ -23,17 +23,24 @@
 
 
 /*
- * the limits of a worker's seeds: their number, and their bytes; beyond them a
- * counter has no start, as without memory
+ * the limits of a worker's seeds, which fetch the initial numbers of counters:
+ * their number, and their bytes; beyond them a counter gets no initial number,
+ * as without memory
  */
 #define NGX_MCDS_SEED_BUCKETS     64
 #define NGX_MCDS_SEEDS            65536
 #define NGX_MCDS_SEED_SIZE        (64 * 1024 * 1024)
 
-/* the lock outlives a worker that was killed by this time, seconds */
+/*
+ * the time by which the lock of a seed outlives a worker that was killed,
+ * seconds
+ */
 #define NGX_MCDS_SEED_LOCK        5
 
-/* after a failure no worker fetches the number again for this time, seconds */
+/*
+ * the time after a failure for which no worker fetches the counter's initial
+ * number again, seconds
+ */
 #define NGX_MCDS_SEED_KEEP        2
 
 /*
@@ -43,34 +50,45 @@
 #define NGX_MCDS_SEED_FIRST       5
 #define NGX_MCDS_SEED_LAST        100
 
-/* the maximum time of this wait, ms */
+/*
+ * the maximum time that a worker waits for another host to create the counter,
+ * ms
+ */
 #define NGX_MCDS_SEED_PATIENCE    60000
 
-/* longer than any number */
+/* the maximum length of the number of a counter: longer than any number */
 #define NGX_MCDS_SEED_LEN         64
 
 
 struct ngx_mcds_increment_s {
-    ngx_queue_t          queue;        /* in seed->growing */
-    ngx_mcds_seed_t     *seed;         /* NULL: is being counted */
+    ngx_queue_t          queue;        /* link in seed->growing */
+    ngx_mcds_seed_t     *seed;         /* seed of the counter; NULL: the change
+                                          is being counted */
     ngx_event_t          timer;
     ngx_msec_t           deadline;
-    ngx_mcds_count_pt    handler;      /* NULL: the request does not wait */
+    ngx_mcds_count_pt    handler;      /* gets the number; NULL: the request
+                                          does not wait */
     void                *data;
     int64_t              delta;
     ngx_mcds_source_t    source;
     ngx_mcds_counter_t   counter;
-    ngx_uint_t           sought;       /* there was no counter */
+    ngx_uint_t           sought;       /* 1: there was no counter */
 };
 
 
 struct ngx_mcds_seed_s {
     ngx_mcds_index_node_t  node;
-    ngx_mcds_op_t          op;           /* one at a time */
-    ngx_queue_t            growing;    /* ngx_mcds_increment_t */
-    ngx_mcds_increment_t  *silent;     /* one of growing, which sums up changes
-                                              whose requests no longer wait; or
-                                              NULL */
+    ngx_mcds_op_t          op;           /* command of the seed, one at a
+                                            time */
+    ngx_queue_t            growing;    /* changes that wait,
+                                          ngx_mcds_increment_t */
+
+    /*
+     * one of growing, which sums up changes whose requests no longer wait; or
+     * NULL
+     */
+    ngx_mcds_increment_t  *silent;
+
     ngx_mcds_lease_t      *lock;
     ngx_event_t            timer;
     ngx_msec_t             start;
@@ -178,7 +196,10 @@ ngx_mcds_seed_sought(ngx_mcds_increment_t *increment)
 }
 
 
-/* Counts on an existing counter or, if update is 0, creates a missing one. */
+/*
+ * Counts a change on an existing counter or, if update is 0, creates a missing
+ * one.
+ */
 
 static void
 ngx_mcds_seed_try(ngx_mcds_increment_t *increment)
@@ -252,7 +273,10 @@ ngx_mcds_seed_join(ngx_mcds_increment_t *increment)
 }
 
 
-/* The request continues without the number; its change is counted later. */
+/*
+ * The request of a change continues without the number; the change is counted
+ * later.
+ */
 
 static void
 ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
@@ -267,8 +291,8 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
 
 
 /*
- * Merges changes without a waiting request, so that an origin that hangs does
- * not cost memory for each request.
+ * Merges changes of a counter without a waiting request, so that an origin that
+ * hangs does not cost memory for each request.
  */
 
 static void
@@ -302,7 +326,7 @@ ngx_mcds_seed_silence(ngx_mcds_increment_t *increment)
 }
 
 
-/* Takes the first change out of the queue; NULL: there is none. */
+/* Takes the first change out of the seed's queue; NULL: there is none. */
 
 static ngx_mcds_increment_t *
 ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
@@ -333,8 +357,8 @@ ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
 
 
 /*
- * There is no number: the change counts from the known or initial one, or not
- * at all.
+ * Counts a change without the initial number of the counter: from the known or
+ * initial one, or not at all.
  */
 
 static void
@@ -461,7 +485,10 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
         return;
     }
 
-    /* whether another worker is fetching the number, or has failed */
+    /*
+     * the value of the lock says whether another worker is fetching the number,
+     * or has failed
+     */
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -562,7 +589,10 @@ ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    /* the value may be no number, too: each change gets the error itself */
+    /*
+     * the counter may have a value that is no number, too: each change gets the
+     * error itself
+     */
 
     ngx_mcds_seed_ready(seed);
 }
@@ -592,8 +622,9 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
     }
 
     /*
-     * Only a request that still waits can ask.  The changes of requests that
-     * have gone are no initial number: the next request asks.
+     * Only a request that still waits can ask for the counter's initial number.
+     * The changes of requests that have gone are no initial number: the next
+     * request asks.
      */
 
     while ((increment = ngx_mcds_seed_pop(seed)) != NULL) {
@@ -646,7 +677,7 @@ ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* There is a counter: the waiting changes are counted. */
+/* Counts the waiting changes, as the counter exists now. */
 
 static void
 ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
@@ -661,7 +692,10 @@ ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
 }
 
 
-/* The reason is NULL if another worker has logged the failure. */
+/*
+ * Ends a seed without an initial number.  The reason is NULL if another worker
+ * has logged the failure.
+ */
 
 static void
 ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)

@@ -26,19 +26,20 @@ typedef struct ngx_mcds_increment_s  ngx_mcds_increment_t;
 
 
 /*
- * Asks for the number; data is that of a waiting request that was not canceled.
- * ngx_mcds_seed_value() answers once, not from inside of this call.  Any result
- * but NGX_OK: the number cannot be asked for (logged), and there is no answer.
+ * Asks for the initial number of a counter; data is that of a waiting request
+ * that was not canceled.  ngx_mcds_seed_value() answers once, not from inside
+ * of this call.  Any result but NGX_OK: the number cannot be asked for
+ * (logged), and there is no answer.
  */
 
 typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * Called for each change, once, alone or in a sum, whether it was counted or
- * not, but not before the initial number has arrived: the number might already
- * contain the change.  Not called for unfinished changes of a worker that is
- * killed.
+ * Called for each change of a counter, once, alone or in a sum, whether it was
+ * counted or not, but not before the initial number has arrived: the number
+ * might already contain the change.  Not called for unfinished changes of a
+ * worker that is killed.
  */
 
 typedef void (*ngx_mcds_counted_pt)(void *data, ngx_str_t *key, int64_t delta);
@@ -46,12 +47,12 @@ typedef void (*ngx_mcds_counted_pt)(void *data, ngx_str_t *key, int64_t delta);
 
 typedef struct {
     ngx_mcds_seed_pt     fetch;
-    ngx_mcds_counted_pt  counted;      /* or NULL */
-    void                *data;         /* for counted, not for a request */
+    ngx_mcds_counted_pt  counted;      /* called for each change, or NULL */
+    void                *data;         /* data of counted(), not of a request */
     ngx_msec_t           timeout;
-    ngx_uint_t           skip;         /* without the number nothing is counted;
-                                          otherwise from the known or initial
-                                          number */
+    ngx_uint_t           skip;         /* 1: without the initial number nothing
+                                          is counted; 0: counts from the known
+                                          or initial number */
 } ngx_mcds_source_t;
 
 
@@ -69,24 +70,24 @@ ngx_mcds_increment_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
 
 
 /*
- * Detaches the handler of a change, which is still counted.  Must not be called
- * after the handler.
+ * Detaches the handler of a change of a counter; the change is still counted.
+ * Must not be called after the handler.
  */
 
 void ngx_mcds_seed_cancel(ngx_mcds_increment_t *increment);
 
 
 /*
- * Returns 1 if there was no counter, so that the change waits, or has waited,
- * for the number of source.
+ * Returns 1 if the change found no counter, so that it waits, or has waited,
+ * for the initial number from source.
  */
 
 ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_increment_t *increment);
 
 
 /*
- * Answers source->fetch: NGX_OK with the number; any other rc: there is none
- * (logged).
+ * Answers the question for a counter's initial number, source->fetch: NGX_OK
+ * with the number; any other rc: there is none (logged).
  */
 
 void ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value);

@@ -13,17 +13,18 @@
 #include "ngx_mcds_table.h"
 
 
-/* the maximum number of elements that are read at once */
+/* the maximum number of elements of a table that are read at once */
 #define NGX_MCDS_TABLE_WINDOW     128
 
 /*
- * the maximum number of corrections, while other changes of the same elements
- * come between
+ * the maximum number of corrections of a table's list, while other changes of
+ * the same elements come between
  */
 #define NGX_MCDS_TABLE_ROUNDS     5
 
 /*
- * the tolerance between the expiry of an element and that in its line, seconds
+ * the tolerance between the expiry of a table's element and that in its line of
+ * the list, seconds
  */
 #define NGX_MCDS_TABLE_EXACT      2
 
@@ -120,7 +121,10 @@ ngx_mcds_table_step(ngx_mcds_table_change_t *change)
 }
 
 
-/* Returns NGX_OK if an answer is to come. */
+/*
+ * Starts the step of a change for one element of a table.  Returns NGX_OK if an
+ * answer is to come.
+ */
 
 static ngx_int_t
 ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
@@ -135,7 +139,7 @@ ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
         return ngx_mcds_table_store(change, item);
     }
 
-    /* the line of an unchanged element is not wrong */
+    /* the list's line of an unchanged element is not wrong */
 
     if (!item->touched) {
         return NGX_DECLINED;

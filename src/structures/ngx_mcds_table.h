@@ -28,7 +28,9 @@
 #include "ngx_mcds_array.h"
 
 
-/* the maximum lengths of a name and of a value, bytes */
+/*
+ * the maximum lengths of the name and of the value of a table's element, bytes
+ */
 #define NGX_MCDS_TABLE_NAME       1024
 #define NGX_MCDS_TABLE_VALUE      16384
 
@@ -40,8 +42,8 @@ typedef struct {
 
 
 /*
- * The handler of a lookup.  rc is NGX_MCDS_OK, NOT_FOUND, or the reason of a
- * failure; value is valid until the handler returns.
+ * The handler of a lookup in a table.  rc is NGX_MCDS_OK, NOT_FOUND, or the
+ * reason of a failure; value is valid until the handler returns.
  */
 
 typedef void (*ngx_mcds_table_find_pt)(void *data, ngx_uint_t rc,
@@ -49,51 +51,52 @@ typedef void (*ngx_mcds_table_find_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * A lookup is a member of a struct of the caller, which sets handler and data;
- * the other fields are zero before the first use.
+ * A lookup in a table is a member of a struct of the caller, which sets handler
+ * and data; the other fields are zero before the first use.
  */
 
 typedef struct {
     ngx_mcds_table_find_pt      handler;
     void                       *data;
 
-    ngx_queue_t                 queue;   /* for table_find.c */
+    ngx_queue_t                 queue;   /* for table_find.c: link in
+                                            memory->waits */
 } ngx_mcds_table_wait_t;
 
 
 /*
- * Looks up the element of a name.  The worker may have remembered the element,
- * or that there is none, if it was requested less than keep milliseconds ago.
- * NGX_OK: *value is set, and valid until the next call; NGX_DECLINED: there is
- * no element; NGX_AGAIN: the handler is called once, not from inside of this
- * call, unless it is canceled; NGX_ERROR: out of memory.
+ * Looks up the element of a name in a table.  The worker may have remembered
+ * the element, or that there is none, if it was requested less than keep
+ * milliseconds ago.  NGX_OK: *value is set, and valid until the next call;
+ * NGX_DECLINED: there is no element; NGX_AGAIN: the handler is called once, not
+ * from inside of this call, unless it is canceled; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name,
     ngx_msec_t keep, ngx_str_t *value, ngx_mcds_table_wait_t *wait);
 
 
-/* Cancels a lookup, which may have ended, or not begun. */
+/* Cancels a lookup in a table, which may have ended, or not begun. */
 
 void ngx_mcds_table_find_cancel(ngx_mcds_table_wait_t *wait);
 
-/* 1 if the handler is still to be called */
+/* 1 if the handler of a lookup is still to be called */
 #define ngx_mcds_table_finding(wait)                                          \
     ((wait)->queue.next != NULL)
 
 
-/* Makes this worker forget the element of a name. */
+/* Makes this worker forget the element of a name in a table. */
 
 void ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name);
 
 
-/* the size of the suffix of an element's key */
+/* the size of the suffix of the key of a table's element */
 
 #define NGX_MCDS_TABLE_SUFFIX     (1 + NGX_MCDS_TABLE_NAME)
 
 
 /*
- * Prepares a request for an element.  suffix is a buffer of
+ * Prepares a request for an element of a table.  suffix is a buffer of
  * NGX_MCDS_TABLE_SUFFIX bytes; the name has at most NGX_MCDS_TABLE_NAME bytes.
  */
 
@@ -103,7 +106,8 @@ void ngx_mcds_table_request(ngx_mcds_request_t *req, ngx_mcds_table_t *table,
 
 typedef enum {
     NGX_MCDS_TABLE_SET = 0,
-    NGX_MCDS_TABLE_ADD,                /* only if there is no element */
+    NGX_MCDS_TABLE_ADD,                /* add the element, only if there is
+                                          none */
     NGX_MCDS_TABLE_DELETE,
     NGX_MCDS_TABLE_CHECK               /* check whether a listed element
                                           exists */
@@ -113,14 +117,16 @@ typedef enum {
 typedef struct ngx_mcds_table_change_s  ngx_mcds_table_change_t;
 
 typedef struct {
-    ngx_uint_t                  kind;  /* ngx_mcds_table_kind_e */
+    ngx_uint_t                  kind;  /* ngx_mcds_table_kind_e, the kind of
+                                          change */
     ngx_str_t                   name;
     ngx_str_t                   value;
-    uint32_t                    ttl;   /* seconds; 0: no expiry */
-    uint64_t                    cas;   /* SET, DELETE: only this item; 0: any */
-    int64_t                     expiry;  /* CHECK: as in the list */
+    uint32_t                    ttl;   /* time to live, seconds; 0: no expiry */
+    uint64_t                    cas;   /* CAS value that the element must have,
+                                          for SET and DELETE; 0: any */
+    int64_t                     expiry;  /* CHECK: expiry in the list */
 
-    ngx_uint_t                  rc;    /* the result; CHECK: that of the look */
+    ngx_uint_t                  rc;    /* result; CHECK: that of the look */
 
     ngx_mcds_table_change_t    *change;  /* for table.c, as the fields below */
     ngx_mcds_op_t               op;
@@ -131,17 +137,17 @@ typedef struct {
 
 
 /*
- * The handler of a change.  rc is NGX_MCDS_OK if the list was written; the
- * items have the results of the elements.
+ * The handler of a change of a table.  rc is NGX_MCDS_OK if the list was
+ * written; the items have the results of the elements.
  */
 
 typedef void (*ngx_mcds_table_change_pt)(void *data, ngx_uint_t rc);
 
 
 /*
- * A change of elements is a member of a struct of the caller.  The strings and
- * items must live until the handler is called, which may free the change.
- * Fields that the caller does not set are zero.
+ * A change of a table's elements is a member of a struct of the caller.  The
+ * strings and items must live until the handler is called, which may free the
+ * change.  Fields that the caller does not set are zero.
  */
 
 struct ngx_mcds_table_change_s {
@@ -151,9 +157,10 @@ struct ngx_mcds_table_change_s {
     ngx_mcds_table_change_pt    handler;
     void                       *data;
 
-    /* for table.c */
+    /* private fields of the change, for table.c */
     ngx_event_t                 event;
-    ngx_uint_t                  stage;   /* ngx_mcds_table_stage_e */
+    ngx_uint_t                  stage;   /* stage of the change,
+                                            ngx_mcds_table_stage_e */
     ngx_uint_t                  next;
     ngx_uint_t                  waiting;
     ngx_uint_t                  rounds;
@@ -161,14 +168,14 @@ struct ngx_mcds_table_change_s {
 
 
 /*
- * Changes the elements, and the list of names.  The handler is called once, not
- * from inside of this call.
+ * Changes the elements of a table, and the list of names.  The handler is
+ * called once, not from inside of this call.
  */
 
 void ngx_mcds_table_change(ngx_mcds_table_change_t *change);
 
 
-/* a name of a list, in memory of the list's content */
+/* a name in the list of a table, in memory of the list's content */
 
 typedef struct {
     ngx_str_t                   name;
@@ -178,10 +185,11 @@ typedef struct {
 } ngx_mcds_table_name_t;
 
 
-/* the names of a list */
+/* the names in the list of a table */
 
 typedef struct {
-    ngx_mcds_table_name_t      *name;  /* with names that no longer exist */
+    ngx_mcds_table_name_t      *name;  /* names, also those that no longer
+                                          exist */
     ngx_uint_t                  n;
     ngx_uint_t                  there;
 } ngx_mcds_table_names_t;
@@ -193,8 +201,8 @@ void ngx_mcds_table_array(ngx_mcds_table_t *table, ngx_mcds_array_t *array);
 
 
 /*
- * Reads the names that exist at the time now, in seconds since the epoch, from
- * the content of the array.  The strings point into content.
+ * Reads the names of a table that exist at the time now, in seconds since the
+ * epoch, from the content of the array.  The strings point into content.
  * ngx_mcds_table_names_free() must be called in any case.  Returns NGX_ERROR if
  * out of memory.
  */
@@ -203,14 +211,14 @@ ngx_int_t ngx_mcds_table_names(ngx_mcds_table_names_t *names,
     ngx_mcds_array_content_t *content, time_t now);
 
 
-/* Frees the memory of ngx_mcds_table_names(). */
+/* Frees the memory of the names that ngx_mcds_table_names() has read. */
 
 void ngx_mcds_table_names_free(ngx_mcds_table_names_t *names);
 
 
 /*
- * Writes the list of names again, without obsolete lines.  The handler may be
- * NULL.  The results are those of ngx_mcds_array_change().
+ * Writes the list of a table's names again, without obsolete lines.  The
+ * handler may be NULL.  The results are those of ngx_mcds_array_change().
  */
 
 ngx_int_t ngx_mcds_table_compact(ngx_mcds_table_t *table,

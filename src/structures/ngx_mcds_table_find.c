@@ -16,26 +16,33 @@
 
 #define NGX_MCDS_TABLE_BUCKETS    16384
 
-/* the limits of remembered elements: their number, and their bytes */
+/*
+ * the limits of a table's elements that a worker remembers: their number, and
+ * their bytes
+ */
 #define NGX_MCDS_TABLE_MEMORIES   65536
 #define NGX_MCDS_TABLE_MEMORY     (16 * 1024 * 1024)
 
-/* the limits with elements that are being read, which are never reached */
+/*
+ * the limits of remembered elements, with those that are being read; never
+ * reached
+ */
 #define NGX_MCDS_TABLE_ALL        1048576
 #define NGX_MCDS_TABLE_ALL_MEMORY (1024 * 1024 * 1024)
 
-/* longer values are not remembered, bytes */
+/* the maximum length of an element's value that is remembered, bytes */
 #define NGX_MCDS_TABLE_SHORT      4096
 
 
 typedef struct {
-    ngx_mcds_index_node_t       node;      /* key: the name of the element; busy
-                                              during a read */
+    ngx_mcds_index_node_t       node;      /* index node, by the element's name;
+                                              busy during a read */
     ngx_queue_t                 waits;
     ngx_mcds_op_t               op;
-    ngx_str_t                   table;     /* key of the table */
+    ngx_str_t                   table;     /* key of the element's table */
     ngx_msec_t                  asked;
-    ngx_mcds_value_t           *value;     /* NULL: there is no element */
+    ngx_mcds_value_t           *value;     /* value of the element; NULL: there
+                                              is no element */
     unsigned                    asking:1;
     unsigned                    forget:1;
 } ngx_mcds_table_memory_t;
@@ -142,7 +149,7 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
 
     if (memory->asking) {
 
-        /* the reply may have the old value */
+        /* the reply that is awaited may have the old value of the element */
 
         memory->forget = 1;
         return;
@@ -153,8 +160,8 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
 
 
 /*
- * Returns the newest memory of a name; an older one, which is to be forgotten,
- * may exist, too.
+ * Returns the newest memory of the element of a name; an older one, which is to
+ * be forgotten, may exist, too.
  */
 
 static ngx_mcds_table_memory_t *

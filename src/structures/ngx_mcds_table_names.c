@@ -14,14 +14,14 @@
 
 
 /*
- * a list is compacted when it has more than twice as many lines as names, plus
- * this number
+ * the list of a table's names is compacted when it has more than twice as many
+ * lines as names, plus this number
  */
 #define NGX_MCDS_TABLE_SPARE      2048
 
 /*
- * a name is kept for this time after its expiry, for hosts with late clocks,
- * seconds
+ * a name of a table is kept for this time after its expiry, for hosts with late
+ * clocks, seconds
  */
 #define NGX_MCDS_TABLE_SKEW       60
 
@@ -93,7 +93,7 @@ ngx_mcds_table_names(ngx_mcds_table_names_t *names,
             name.there = 0;
         }
 
-        /* a slot has the index of a name + 1 */
+        /* a slot of the hash table has the index of a name + 1 */
 
         for (i = name.hash & (size - 1);
              slots[i];
@@ -184,7 +184,10 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 }
 
 
-/* Called at times when names were added. */
+/*
+ * Called at times when names were added to the list: compacts the list of a
+ * table if it has many obsolete lines.
+ */
 
 static void
 ngx_mcds_table_grown(ngx_mcds_array_t *array, ngx_uint_t lines,

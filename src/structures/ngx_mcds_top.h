@@ -38,84 +38,93 @@ typedef struct ngx_mcds_top_wait_s   ngx_mcds_top_wait_t;
 typedef struct {
     ngx_mcds_pool_t        *pool;
     ngx_str_t               key;
-    uint32_t                window;    /* seconds, a multiple of slots */
-    uint32_t                slots;     /* 1 to NGX_MCDS_TOP_SLOTS */
-    ngx_uint_t              keys;      /* number of keys watched */
-    ngx_uint_t              size;      /* number of keys shown */
+    uint32_t                window;    /* length of the window, seconds, a
+                                          multiple of slots */
+    uint32_t                slots;     /* number of slots, 1 to
+                                          NGX_MCDS_TOP_SLOTS */
+    ngx_uint_t              keys;      /* number of keys that are watched */
+    ngx_uint_t              size;      /* number of keys that are shown */
     ngx_msec_t              flush;     /* interval at which workers merge and
                                           read, ms */
 
-    ngx_mcds_stat_t        *stat;      /* or NULL */
+    ngx_mcds_stat_t        *stat;      /* statistics of the list, or NULL */
 
-    ngx_mcds_top_state_t   *state;     /* of this worker, or NULL */
+    ngx_mcds_top_state_t   *state;     /* state of this worker, or NULL */
 } ngx_mcds_top_t;
 
 
-/* the list shown; valid until the next turn of the event loop */
+/*
+ * the list of the most frequent keys to show; valid until the next turn of the
+ * event loop
+ */
 
 typedef struct {
     uint64_t                total;
     ngx_uint_t              n;
-    ngx_mcds_ranked_t     **ranked;    /* in order */
+    ngx_mcds_ranked_t     **ranked;    /* keys, the most frequent one first */
 } ngx_mcds_top_list_t;
 
 
 /*
- * Returns the number of the slot at the time now, in seconds since the epoch.
+ * Returns the number of the window's slot at the time now, in seconds since the
+ * epoch.
  */
 
 uint64_t ngx_mcds_top_slot(ngx_mcds_top_t *top, time_t now);
 
 
 /*
- * Returns the time to live of a slot's item at the time now, in seconds; 0: the
- * slot is no longer shown.
+ * Returns the time to live of the item of a window's slot at the time now, in
+ * seconds; 0: the slot is no longer shown.
  */
 
 uint32_t ngx_mcds_top_ttl(ngx_mcds_top_t *top, uint64_t slot, time_t now);
 
 
-/* Starts to read when a worker starts. */
+/* Starts to read the list of the most frequent keys when a worker starts. */
 
 void ngx_mcds_top_start(ngx_mcds_top_t *top);
 
 
-/* Frees the state of an exiting worker, after its last commands. */
+/* Frees the state of a list when the worker exits, after its last commands. */
 
 void ngx_mcds_top_exit(ngx_mcds_top_t *top);
 
 
-/* Counts a key, which is copied.  No result is awaited. */
+/*
+ * Counts a key, which is copied, for the list of the most frequent keys.  No
+ * result is awaited.
+ */
 
 void ngx_mcds_top_add(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 
 
 /*
- * Returns the list that is known, or NULL.  The list is then read at the flush
- * interval for a minute.  Counts in stat that the list was read, and the
- * failure of its last reading.
+ * Returns the list of the most frequent keys that is known, or NULL.  The list
+ * is then read at the flush interval for a minute.  Counts in stat that the
+ * list was read, and the failure of its last reading.
  */
 
 ngx_mcds_top_list_t *ngx_mcds_top_list(ngx_mcds_top_t *top);
 
 
-/* The handler of a reading. */
+/* The handler of a reading of the list of the most frequent keys. */
 
 typedef void (*ngx_mcds_top_pt)(void *data);
 
 
 /*
- * Reads the list if it is unknown, or was not read lately.  NGX_OK: there is no
- * reading to wait for.  NGX_AGAIN: *wait is set, and the handler is called
- * once, not from inside of this call, unless it is canceled.  NGX_ERROR: out of
- * memory.
+ * Reads the list of the most frequent keys if it is unknown, or was not read
+ * lately.  NGX_OK: there is no reading to wait for.  NGX_AGAIN: *wait is set,
+ * and the handler is called once, not from inside of this call, unless it is
+ * canceled.  NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_top_read(ngx_mcds_top_t *top, ngx_mcds_top_pt handler,
     void *data, ngx_mcds_top_wait_t **wait);
 
 
-/* Cancels a wait whose handler was not called. */
+/* Cancels a wait for a reading of the list, whose handler was not called. */
 
 void ngx_mcds_top_cancel(ngx_mcds_top_wait_t *wait);
 

@@ -19,37 +19,41 @@
 #include "ngx_mcds_update.h"
 
 
-/* the maximum size of an item, bytes */
+/* the maximum size of the item of a list's slot, bytes */
 #define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
 
-/* how often a worker that has counts looks whether it is to exit, ms */
+/* how often a worker that has counts of keys looks whether it is to exit, ms */
 #define NGX_MCDS_TOP_TICK         1000
 
-/* ":top:" and a number */
+/* the size of the suffix of a slot's key: ":top:" and a number */
 #define NGX_MCDS_TOP_SUFFIX       (sizeof(":top:") - 1 + NGX_INT64_LEN)
 
 
 struct ngx_mcds_top_wait_s {
     ngx_queue_t              queue;
-    ngx_mcds_top_pt          handler;      /* NULL: canceled */
+    ngx_mcds_top_pt          handler;      /* is called after the reading; NULL:
+                                              canceled */
     void                    *data;
 };
 
 
-/* one slot, as it was read */
+/* one slot of a list's window, as it was read */
 
 typedef struct {
     ngx_mcds_op_t            op;
     ngx_mcds_top_t          *top;
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
-    ngx_uint_t               final;        /* the slot has ended */
+    ngx_uint_t               final;        /* 1: the slot has ended */
 } ngx_mcds_top_part_t;
 
 
 struct ngx_mcds_top_state_s {
 
-    /* own counts: of the present slot, of the one before, being merged */
+    /*
+     * the counts of this worker: of the present slot, of the slot before, and
+     * those that are being merged
+     */
 
     ngx_mcds_topk_t         *current;
     ngx_mcds_topk_t         *old;
@@ -57,46 +61,54 @@ struct ngx_mcds_top_state_s {
     uint64_t                 current_slot;
     uint64_t                 old_slot;
     uint64_t                 flying_slot;
-    ngx_mcds_update_t        update;       /* of flying_slot */
+    ngx_mcds_update_t        update;       /* merge into the item of
+                                              flying_slot */
     u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
     size_t                   fits;         /* size known to fit an item */
-    size_t                   trial;        /* size being tried */
-    ngx_mcds_op_t            op;           /* ... by this command */
+    size_t                   trial;        /* size of an item being tried */
+    ngx_mcds_op_t            op;           /* command that tries the size */
     ngx_event_t              give;
     ngx_msec_t               given;        /* time of the last merge */
 
-    /* the reading */
+    /* fields of the reading of the list */
 
     ngx_event_t              reader;
     ngx_queue_t              waits;
-    ngx_uint_t               missing;      /* answers missing, and adding */
-    ngx_msec_t               asked;        /* last use by a request */
+    ngx_uint_t               missing;      /* missing answers; 1 while slots are
+                                              added up */
+    ngx_msec_t               asked;        /* when a request last used the
+                                              list */
     ngx_msec_t               read;         /* time of the last reading */
-    ngx_uint_t               rc;           /* its failure */
+    ngx_uint_t               rc;           /* failure of the last reading */
     ngx_uint_t               failed;       /* failure of this reading */
     time_t                   now;          /* time of this reading */
-    ngx_mcds_topk_t         *ended;        /* sum of the final slots */
-    uint64_t                 ended_slot;   /* the present slot then */
+    ngx_mcds_topk_t         *ended;        /* sum of the slots that have
+                                              ended */
+    uint64_t                 ended_slot;   /* present slot at the time of
+                                              "ended" */
     ngx_uint_t               ended_n;
     ngx_mcds_topk_t         *shown;
-    ngx_mcds_topk_t         *next;         /* is shown next */
+    ngx_mcds_topk_t         *next;         /* sum that is shown next */
     ngx_event_t              adder;
-    ngx_uint_t               adding;       /* parts added */
+    ngx_uint_t               adding;       /* number of slots added up */
     ngx_mcds_ranked_t      **order;
     ngx_mcds_top_list_t      list;
 
     unsigned                 listed:1;
-    unsigned                 answered:1;   /* a server has replied */
-    unsigned                 ending:1;     /* final slots are being added */
+    unsigned                 answered:1;   /* a server has replied to this
+                                              reading */
+    unsigned                 ending:1;     /* slots that have ended are added
+                                              up */
     unsigned                 warned:1;
-    unsigned                 bounded:1;    /* larger items do not fit */
+    unsigned                 bounded:1;    /* larger items do not fit a
+                                              server */
 
-    ngx_mcds_top_part_t      part[1];      /* the slots, a ring */
+    ngx_mcds_top_part_t      part[1];      /* slots of the window, a ring */
 };
 
 
 /*
- * Zeroes req and sets the key of a slot's item; suffix has room for
+ * Zeroes req and sets the key of the item of a list's slot; suffix has room for
  * NGX_MCDS_TOP_SUFFIX bytes and lives as long as req.
  */
 
@@ -104,39 +116,42 @@ void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
     ngx_mcds_request_t *req, u_char *suffix);
 
 
-/* Makes the half of a new state that gives counts away. */
+/* Makes the half of a list's new state that gives counts to memcached. */
 
 void ngx_mcds_top_give_create(ngx_mcds_top_t *top,
     ngx_mcds_top_state_t *state);
 
 
-/* Frees that half of top->state; counts that it has are lost. */
+/*
+ * Frees the half of top->state that gives counts to memcached; the counts that
+ * it has are lost.
+ */
 
 void ngx_mcds_top_give_free(ngx_mcds_top_t *top);
 
 
-/* Does the same as ngx_mcds_top_add(), for a list that has a state. */
+/* Counts a key as ngx_mcds_top_add() does, for a list that has a state. */
 
 void ngx_mcds_top_count(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 
 
 /*
- * Makes the half of a new state that reads.  Returns NGX_OK, or NGX_ERROR if
- * out of memory.
+ * Makes the half of a list's new state that reads the list.  Returns NGX_OK, or
+ * NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_top_read_create(ngx_mcds_top_t *top,
     ngx_mcds_top_state_t *state);
 
 
-/* Frees that half of top->state, and all waits. */
+/* Frees the half of top->state that reads the list, and all waits. */
 
 void ngx_mcds_top_read_free(ngx_mcds_top_t *top);
 
 
 /*
- * Reads the slots that may have changed; state->missing is 0 afterwards if
- * there is none.
+ * Reads the slots of a list that may have changed; state->missing is 0
+ * afterwards if there is none.
  */
 
 void ngx_mcds_top_begin(ngx_mcds_top_t *top);

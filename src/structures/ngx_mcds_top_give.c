@@ -12,13 +12,16 @@
 #include "ngx_mcds_top_core.h"
 
 
-/* attempts if other workers merge at the same time, and their delay, ms */
+/*
+ * attempts to merge counts if other workers merge at the same time, and their
+ * delay, ms
+ */
 #define NGX_MCDS_TOP_TRIES        7
 #define NGX_MCDS_TOP_RETRY        20
 
 /* the size of an item that every server takes, bytes */
 #define NGX_MCDS_TOP_FITS         (16 * 1024)
-/* the minimum size to which an item is reduced, bytes */
+/* the minimum size to which the item of a slot is reduced, bytes */
 #define NGX_MCDS_TOP_FEW          1024
 
 
@@ -76,7 +79,7 @@ ngx_mcds_top_give_free(ngx_mcds_top_t *top)
     ngx_free(state->old);
     ngx_free(state->flying);
 
-    /* other code of the exit may still look at the timers */
+    /* other code of the worker's exit may still look at the list's timers */
 
     if (state->give.timer_set) {
         ngx_del_timer(&state->give);
@@ -174,7 +177,7 @@ ngx_mcds_top_give(ngx_mcds_top_t *top)
 
     if (ngx_mcds_top_ttl(top, state->flying_slot, ngx_time()) == 0) {
 
-        /* the slot is no longer shown */
+        /* the slot of these counts is no longer shown */
 
         ngx_mcds_top_given(top);
         return;
@@ -212,7 +215,7 @@ ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
     if (req->ttl == 0) {
 
-        /* the slot is no longer shown */
+        /* the slot of these counts is no longer shown */
 
         ngx_mcds_top_given(top);
         return NGX_DONE;
@@ -236,7 +239,10 @@ ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 }
 
 
-/* Returns the value to store: the stored counts merged with the own ones. */
+/*
+ * Returns the value to store for a slot: the stored counts merged with those of
+ * this worker.
+ */
 
 static ngx_mcds_value_t *
 ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
@@ -286,8 +292,9 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 
 
 /*
- * A memcached that refuses a larger item deletes the old one.  So another key
- * is used, once, to find out whether the largest item would fit.
+ * Tries, once, whether the largest item of a slot would fit a server.  As a
+ * memcached that refuses a larger item deletes the old one, another key is
+ * used.
  */
 
 static void
@@ -398,7 +405,7 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        /* a server with another limit */
+        /* the item goes to a server with another limit of items */
 
         if (state->fits / 2 >= NGX_MCDS_TOP_FEW) {
             ngx_mcds_top_bound(top, state->fits / 2);
@@ -416,7 +423,10 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
 
-        /* the item may be stored: a loss is better than counting twice */
+        /*
+         * the item with the merged counts may be stored: a loss is better than
+         * counting twice
+         */
 
         ngx_mcds_top_lose(top, state->flying, ngx_mcds_strerror(result->rc));
         state->flying = NULL;
@@ -430,7 +440,7 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* a random delay separates the workers */
+/* a random delay separates the workers that merge counts */
 
 static ngx_msec_t
 ngx_mcds_top_again(void *data, ngx_uint_t tries)
@@ -439,7 +449,7 @@ ngx_mcds_top_again(void *data, ngx_uint_t tries)
 }
 
 
-/* Keeps the counts that could not be merged for the next attempt. */
+/* Keeps the counts of keys that could not be merged for the next attempt. */
 
 static void
 ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason)

@@ -13,10 +13,16 @@
 #include "ngx_mcds_posted.h"
 
 
-/* a slot is read for the last time this long after its end; seconds */
+/*
+ * the time after the end of a slot when the slot is read for the last time;
+ * seconds
+ */
 #define NGX_MCDS_TOP_SETTLE       10
 
-/* after this time without a request a list is read at this interval, ms */
+/*
+ * after this time without a request the list of keys is read at this interval,
+ * ms
+ */
 #define NGX_MCDS_TOP_IDLE         60000
 
 
@@ -237,8 +243,8 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
 
 
 /*
- * Slots may be many and large, so each turn of the event loop adds one.  The
- * sum of the slots that have ended is kept.
+ * Adds up the slots of a list.  They may be many and large, so each turn of the
+ * event loop adds one.  The sum of the slots that have ended is kept.
  */
 
 static void
@@ -306,7 +312,10 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
 }
 
 
-/* Adds the next part, unless it is invalid.  Returns 0 after the last part. */
+/*
+ * Adds the next slot of the list to the sum, unless the slot is invalid.
+ * Returns 0 after the last slot.
+ */
 
 static ngx_uint_t
 ngx_mcds_top_add_part(ngx_mcds_top_t *top)
@@ -364,7 +373,7 @@ ngx_mcds_top_wake(ngx_mcds_top_t *top)
         return;
     }
 
-    /* a handler that asks again waits for the next reading */
+    /* a handler that asks for the list again waits for the next reading */
 
     waits = state->waits;
     waits.next->prev = &waits;

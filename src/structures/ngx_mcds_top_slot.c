@@ -12,7 +12,10 @@
 #include "ngx_mcds_top_core.h"
 
 
-/* an item outlives its use by this time, as the clocks differ; seconds */
+/*
+ * the time by which the item of a slot outlives its use, as the clocks differ;
+ * seconds
+ */
 #define NGX_MCDS_TOP_SPARE        60
 
 

@@ -28,8 +28,8 @@ typedef struct ngx_mcds_update_s  ngx_mcds_update_t;
 
 
 /*
- * Edits the item.  now is the result of the read, even if that has failed, and
- * valid until the edit returns.
+ * Edits the item of an update.  now is the result of the read, even if that
+ * has failed, and valid until the edit returns.
  *
  * req is prepared for the write: an add if the item was not found, otherwise a
  * set with the CAS of the read; without a CAS the set replaces any item.  req
@@ -48,8 +48,8 @@ typedef ngx_int_t (*ngx_mcds_edit_pt)(void *data, ngx_mcds_result_t *now,
 
 
 /*
- * An update is a member of a struct of the caller, and zero before the first
- * use.
+ * An update of an item is a member of a struct of the caller, and zero before
+ * the first use.
  */
 
 struct ngx_mcds_update_s {
@@ -57,8 +57,8 @@ struct ngx_mcds_update_s {
     ngx_uint_t              server;     /* index + 1 of the only server to use,
                                            see ngx_mcds_submit_to(); 0: the
                                            server of the key */
-    ngx_mcds_request_t      get;        /* the read; its strings must outlive
-                                           the update */
+    ngx_mcds_request_t      get;        /* read of the item; its strings must
+                                           outlive the update */
     void                  (*read)(void *data);
                                         /*
                                          * instead of get and edit: reads by
@@ -70,9 +70,9 @@ struct ngx_mcds_update_s {
     ngx_mcds_handler_pt     handler;    /* gets the result of the last write;
                                            may free the update, or use it
                                            again */
-    void                   *data;       /* of all these functions */
+    void                   *data;       /* data of all these functions */
 
-    ngx_uint_t              max;        /* attempts after the first one */
+    ngx_uint_t              max;        /* maximum number of further attempts */
     ngx_msec_t            (*again)(void *data, ngx_uint_t tries);
                                         /*
                                          * called before each further attempt;
@@ -84,34 +84,38 @@ struct ngx_mcds_update_s {
                                            read ends the update with
                                            NOT_FOUND */
 
-    /* for update.c */
+    /* private fields of the update, for update.c */
 
-    ngx_uint_t              tries;      /* further attempts */
+    ngx_uint_t              tries;      /* number of further attempts so far */
     ngx_mcds_op_t           op;
-    ngx_event_t             event;      /* of the next attempt; the worker does
-                                           not exit before */
+    ngx_event_t             event;      /* event of the next attempt; the worker
+                                           does not exit before */
 };
 
 
 /*
- * Starts an update, with the read.  Neither the edit nor the handler is called
- * from inside of this call.  If the write results in EXISTS, NOT_STORED or,
- * without gone, NOT_FOUND, the item has changed meanwhile: the update begins
- * again, up to max times.  The handler gets the last result, or any other one.
+ * Starts an update of an item, with the read.  Neither the edit nor the handler
+ * is called from inside of this call.  If the write results in EXISTS,
+ * NOT_STORED or, without gone, NOT_FOUND, the item has changed meanwhile: the
+ * update begins again, up to max times.  The handler gets the last result, or
+ * any other one.
  */
 
 void ngx_mcds_update(ngx_mcds_update_t *update);
 
 
-/* Reads again within the same attempt; no command may be under way. */
+/*
+ * Reads the item of an update again within the same attempt; no command may be
+ * under way.
+ */
 
 void ngx_mcds_update_read(ngx_mcds_update_t *update);
 
 
 /*
- * Sends req, whose key is that of the update, without a read: for a caller that
- * knows the content of the item.  If the item has changed meanwhile, the update
- * begins again with the read.
+ * Sends the write of an update, req, whose key is that of the update, without a
+ * read: for a caller that knows the content of the item.  If the item has
+ * changed meanwhile, the update begins again with the read.
  */
 
 void ngx_mcds_update_write(ngx_mcds_update_t *update,
@@ -119,17 +123,18 @@ void ngx_mcds_update_write(ngx_mcds_update_t *update,
 
 
 /*
- * Begins again for a reason of the handler, which calls this function.  Returns
- * NGX_DECLINED, and does nothing, if there were max further attempts already.
+ * Begins an update again for a reason of its handler, which calls this
+ * function.  Returns NGX_DECLINED, and does nothing, if there were max further
+ * attempts already.
  */
 
 ngx_int_t ngx_mcds_update_again(ngx_mcds_update_t *update);
 
 
 /*
- * Cancels an update: no edit and no handler is called any more, and the update
- * may be freed or used again.  A write that is under way may still be done, see
- * ngx_mcds_cancel(), but is not repeated.
+ * Cancels an update of an item: no edit and no handler is called any more, and
+ * the update may be freed or used again.  A write that is under way may still
+ * be done, see ngx_mcds_cancel(), but is not repeated.
  */
 
 void ngx_mcds_update_cancel(ngx_mcds_update_t *update);

@@ -12,21 +12,27 @@
 #include "ngx_mcds_index.h"
 
 
-/* the limits of a worker's memory: marks, in sets, and sums */
+/*
+ * the limits of a worker's memory: marks of visitors, in sets, and sums of
+ * visitors
+ */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
 #define NGX_MCDS_SUMS             4096
 #define NGX_MCDS_SUMS_SIZE        (16 * 1024 * 1024)
 #define NGX_MCDS_SUM_BUCKETS      1024
 
-/* the limits including sums that requests wait for; never reached */
+/*
+ * the limits of sums of visitors including those that requests wait for; never
+ * reached
+ */
 #define NGX_MCDS_SUMS_MAX         262144
 #define NGX_MCDS_SUMS_MAX_SIZE    (1024 * 1024 * 1024)
 
 /*
- * The sum of a new slot may change for this many seconds: visits of the last
- * slot are still being counted, and the clocks of hosts differ by up to a
- * second.
+ * The sum of visitors in a new slot may change for this many seconds: visits of
+ * the last slot are still being counted, and the clocks of hosts differ by up
+ * to a second.
  */
 #define NGX_MCDS_SETTLE           2
 
@@ -46,7 +52,8 @@ typedef struct {
     time_t                now;
     uint64_t              hash;
     ngx_str_t             key;
-    ngx_str_t             suffix;      /* ":v:" and the visitor */
+    ngx_str_t             suffix;      /* suffix of the mark's key: ":v:" and
+                                          the visitor */
 } ngx_mcds_visit_t;
 
 
@@ -55,7 +62,7 @@ struct ngx_mcds_sum_s {
     ngx_mcds_visitors_t   visitors;
     time_t                now;
     uint64_t              value;
-    ngx_mcds_sum_pt       handler;     /* NULL: canceled */
+    ngx_mcds_sum_pt       handler;     /* gets the sum; NULL: canceled */
     void                 *data;
 };
 
@@ -63,36 +70,37 @@ struct ngx_mcds_sum_s {
 typedef struct ngx_mcds_shown_s  ngx_mcds_shown_t;
 
 
-/* the count of one slot */
+/* the count of visitors in one slot */
 
 typedef struct {
     ngx_mcds_op_t         op;
     ngx_mcds_shown_t     *shown;
     uint64_t              slot;
     uint64_t              count;
-    time_t                fetched;     /* 0: unknown */
+    time_t                fetched;     /* when the count was read; 0: unknown */
 } ngx_mcds_part_t;
 
 
-/* the sum of one key */
+/* the sum of visitors of one key */
 
 struct ngx_mcds_shown_s {
-    ngx_mcds_index_node_t node;        /* idle: no answer is missing */
+    ngx_mcds_index_node_t node;        /* index node; idle: no answer is
+                                          missing */
     ngx_mcds_visitors_t   visitors;
 
-    uint64_t              slot;        /* slot of value, or of the running
-                                          fetch */
+    uint64_t              slot;        /* slot in which value is shown, or is
+                                          being fetched */
     uint64_t              value;
     uint64_t              before;      /* the sum one slot earlier */
     time_t                fetched;
 
-    ngx_queue_t           sums;        /* ngx_mcds_sum_t, waiting */
-    ngx_uint_t            missing;     /* answers missing */
+    ngx_queue_t           sums;        /* waiting requests, ngx_mcds_sum_t */
+    ngx_uint_t            missing;     /* number of missing answers */
     ngx_uint_t            rc;
 
     unsigned              known:1;
 
-    uint32_t              size;        /* of the ring "part" */
+    uint32_t              size;        /* length of the ring "part" */
     ngx_mcds_part_t       part[1];
 };
 
@@ -146,7 +154,7 @@ ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now)
 
     length = visitors->window / visitors->slots;
 
-    /* one second more, as memcached's clock may tick at once */
+    /* an item lives one second more, as memcached's clock may tick at once */
 
     ttl = (visitors->slots + 2) * length - now % length + 1;
 
@@ -251,7 +259,7 @@ ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     ngx_mcds_submit(visitors->pool, &req, &visit->op);
 
-    /* remembered until the reply says otherwise */
+    /* the mark of the visitor is remembered until the reply says otherwise */
 
     ngx_mcds_visitors_remember(hash, now + visitors->window);
 }
@@ -316,7 +324,7 @@ ngx_mcds_visitors_left(void *data, ngx_mcds_result_t *result)
         } else if (ngx_mcds_parse_number(result->data, result->len, &time)
                    == NGX_OK)
         {
-            /* a server that does not report times to live */
+            /* the mark is on a server that does not report times to live */
             left = (int64_t) time + visit->visitors.window - visit->now;
         }
     }
@@ -371,7 +379,9 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
     for (i = 0; i < NGX_MCDS_MARK_WAYS; i++) {
         if (mark[i].hash == hash) {
 
-            /* a clock that was set back must not extend the mark */
+            /*
+             * a clock that was set back must not extend the mark of a visitor
+             */
 
             return now < mark[i].until && mark[i].until <= now + window;
         }
@@ -381,7 +391,10 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
 }
 
 
-/* The mark that expires first makes room; of several such marks, any. */
+/*
+ * Remembers the mark of a visitor.  The mark that expires first makes room; of
+ * several such marks, any.
+ */
 
 static void
 ngx_mcds_visitors_remember(uint64_t hash, int64_t until)
@@ -427,7 +440,7 @@ ngx_mcds_visitors_hash(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 }
 
 
-/* FNV-1a, 64 bits */
+/* the hash FNV-1a of a string, 64 bits */
 
 static uint64_t
 ngx_mcds_visitors_fnv(uint64_t hash, ngx_str_t *s)
@@ -578,8 +591,8 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
 
 /*
- * Without a missing answer the sum is idle, and the oldest idle one may be
- * dropped.
+ * Makes a sum of visitors idle if no answer is missing; the oldest idle sum may
+ * be dropped.
  */
 
 static void
@@ -646,8 +659,9 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 
 
 /*
- * A slot is final, and not read again, if it was read a whole slot after its
- * end: by then hosts with late clocks have counted, too.
+ * Returns 1 if the count of a slot is final, and not read again: it was read a
+ * whole slot after the end of the slot, when hosts with late clocks have
+ * counted, too.
  */
 
 static ngx_uint_t
@@ -707,7 +721,10 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
         sum->value = ngx_mcds_visitors_value(shown, &sum->visitors, sum->now);
     }
 
-    /* a handler may ask for the next sum, or cause the eviction of this one */
+    /*
+     * the handler of a request may ask for the next sum, or cause the eviction
+     * of this one
+     */
 
     rc = shown->rc;
 
@@ -765,7 +782,10 @@ ngx_mcds_visitors_value(ngx_mcds_shown_t *shown,
 
     if (visitors->interpolate) {
 
-        /* from 1 to length; after a wait the slot may be over */
+        /*
+         * the second in the slot, from 1 to length; after a wait the slot may
+         * be over
+         */
 
         length = visitors->window / visitors->slots;
         second = now - (time_t) shown->slot * length + 1;

@@ -36,7 +36,7 @@
 
 #define NGX_MCDS_MAX_SLOTS        60
 
-/* a jitter of 1 % */
+/* a jitter of 1 % of the number of visitors */
 #define NGX_MCDS_JITTER_PERCENT   100
 
 
@@ -45,36 +45,39 @@ typedef struct ngx_mcds_sum_s  ngx_mcds_sum_t;
 
 typedef struct {
     ngx_mcds_pool_t    *pool;
-    uint32_t            window;        /* seconds, a multiple of slots */
-    uint32_t            slots;         /* 1 to NGX_MCDS_MAX_SLOTS */
-    uint32_t            jitter;        /* in units of a hundredth of a
-                                          percent */
-    uint32_t            interpolate;   /* 0 or 1 */
-    ngx_mcds_stat_t    *stat;          /* or NULL */
+    uint32_t            window;        /* length of the window, seconds, a
+                                          multiple of slots */
+    uint32_t            slots;         /* number of slots, 1 to
+                                          NGX_MCDS_MAX_SLOTS */
+    uint32_t            jitter;        /* jitter of the number, in hundredths of
+                                          a percent */
+    uint32_t            interpolate;   /* 1: interpolate between slots */
+    ngx_mcds_stat_t    *stat;          /* statistics of the counter, or NULL */
 } ngx_mcds_visitors_t;
 
 
 /*
- * Returns the number of the slot that is filled at the time now, in seconds
- * since the epoch.
+ * Returns the number of the slot of a visitor counter that is filled at the
+ * time now, in seconds since the epoch.
  */
 
 uint64_t ngx_mcds_visitors_slot(ngx_mcds_visitors_t *visitors, time_t now);
 
 
 /*
- * Returns the time to live, in seconds, of this slot's item: until the last sum
- * that shows it, also with interpolation; at most NGX_MCDS_MAX_TTL.
+ * Returns the time to live, in seconds, of the item of the slot that is filled
+ * at the time now: until the last sum that shows it, also with interpolation;
+ * at most NGX_MCDS_MAX_TTL.
  */
 
 uint32_t ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now);
 
 
 /*
- * Returns value with normally distributed noise, which is never negative.  The
- * standard deviation is value * jitter, in units of 1 / NGX_MCDS_JITTER_PERCENT
- * percent.  The noise depends only on the key and the time, so that all hosts
- * show the same number.
+ * Returns value, a number of visitors, with normally distributed noise, which
+ * is never negative.  The standard deviation is value * jitter, in units of 1 /
+ * NGX_MCDS_JITTER_PERCENT percent.  The noise depends only on the key and the
+ * time, so that all hosts show the same number.
  */
 
 uint64_t ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter,
@@ -92,16 +95,17 @@ void ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
 
 /*
- * The handler of a sum.  Any rc but NGX_MCDS_OK: the number is not available.
+ * The handler of a request for a number of visitors.  Any rc but NGX_MCDS_OK:
+ * the number is not available.
  */
 
 typedef void (*ngx_mcds_sum_pt)(void *data, ngx_uint_t rc, uint64_t value);
 
 
 /*
- * Gets the number to show at the time now.  NGX_OK: *value is set.  NGX_AGAIN:
- * *sum is set, and the handler is called once, not from inside of this call,
- * unless it is canceled.  NGX_ERROR: out of memory.
+ * Gets the number of visitors to show at the time now.  NGX_OK: *value is set.
+ * NGX_AGAIN: *sum is set, and the handler is called once, not from inside of
+ * this call, unless it is canceled.  NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
@@ -109,7 +113,10 @@ ngx_int_t ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     ngx_mcds_sum_t **sum);
 
 
-/* Cancels the handler of a sum that has not been called. */
+/*
+ * Cancels a request for a number of visitors, whose handler has not been
+ * called.
+ */
 
 void ngx_mcds_visitors_cancel(ngx_mcds_sum_t *sum);
 
