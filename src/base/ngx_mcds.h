@@ -141,7 +141,7 @@ typedef struct {
                                      ngx_mcds_memfile.h, or
                                      NGX_INVALID_FILE */
     size_t        size;           /* bytes allocated for the value's data */
-    size_t        len;            /* bytes of data that are in use */
+    size_t        len;            /* bytes of the value's data in use */
     u_char        data[1];
 } ngx_mcds_value_t;
 
@@ -241,7 +241,10 @@ ngx_mcds_put(u_char *p, uint64_t n, ngx_uint_t bytes)
 }
 
 
-/* Reads a number from so many bytes, the least significant byte first. */
+/*
+ * Reads a number from the given number of bytes, the least significant byte
+ * first.
+ */
 
 static ngx_inline uint64_t
 ngx_mcds_take(u_char *p, ngx_uint_t bytes)

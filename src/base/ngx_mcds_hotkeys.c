@@ -15,7 +15,10 @@
  */
 #define NGX_MCDS_HOTKEYS_ONE      (1 << 16)
 
-/* the decay of weights: each second a key loses a sixteenth, weight >> 4 */
+/*
+ * the decay of weights: each second the weight of a key loses a sixteenth,
+ * weight >> 4
+ */
 #define NGX_MCDS_HOTKEYS_DECAY    4
 
 /*
@@ -53,9 +56,11 @@ typedef struct {
  */
 
 struct ngx_mcds_hotkeys_place_s {
-    ngx_mcds_hotkeys_place_t    *next;  /* the place of the next worker */
-    ngx_uint_t                   since;  /* the second in which the first
-                                            worker's place was made */
+    /* the place of the next worker's hot keys */
+    ngx_mcds_hotkeys_place_t    *next;
+
+    /* the second in which the place of the first worker's hot keys was made */
+    ngx_uint_t                   since;
 
     ngx_atomic_t                 pid;
     ngx_atomic_t                 version;
@@ -480,7 +485,10 @@ ngx_mcds_hotkeys_copy(ngx_mcds_hotkeys_place_t *place, ngx_uint_t kind,
         return NGX_DECLINED;
     }
 
-    /* the cached time of the worker that wrote may be ahead of this worker's */
+    /*
+     * the cached time of the worker that wrote the hot keys may be ahead of
+     * this worker's
+     */
 
     if ((ngx_int_t) seconds < 0) {
         seconds = 0;

@@ -65,10 +65,10 @@ typedef struct {
     /* 1: a key has changed since the hot keys were last published */
     ngx_uint_t               changed;
 
-    /* the list of all workers' places in shared memory */
+    /* the list of the places of all workers' hot keys in shared memory */
     ngx_mcds_hotkeys_place_t    *places;
 
-    /* the place of this worker in shared memory, or NULL */
+    /* the place of this worker's hot keys in shared memory, or NULL */
     ngx_mcds_hotkeys_place_t    *place;
 
     ngx_log_t                   *log;
@@ -76,13 +76,14 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t                 rate;     /* requests for the key in 1000
+    uint64_t                 rate;     /* requests for the hot key in 1000
                                           seconds */
-    uint64_t                 value;    /* the last value noted for the key */
-    uint64_t                 noted;    /* when the value was noted, in
+    uint64_t                 value;    /* the last value noted for the hot key,
+                                          such as that of a counter */
+    uint64_t                 noted;    /* when the key's value was noted, in
                                           milliseconds since the epoch; 0:
                                           never */
-    size_t                   len;      /* length of the key, 1 to
+    size_t                   len;      /* length of the hot key, 1 to
                                           NGX_MCDS_HOTKEYS_KEY */
     u_char                   data[NGX_MCDS_HOTKEYS_KEY];
 } ngx_mcds_hotkeys_key_t;

@@ -36,7 +36,8 @@ typedef struct ngx_mcds_index_node_s  ngx_mcds_index_node_t;
 
 
 struct ngx_mcds_index_node_s {
-    ngx_mcds_index_node_t   *next;       /* the next node in the bucket */
+    ngx_mcds_index_node_t   *next;       /* the next node in the same bucket of
+                                            the index */
     ngx_mcds_index_node_t  **link;       /* the pointer to this node in its
                                             bucket; NULL if the node is in no
                                             index */
@@ -45,8 +46,9 @@ struct ngx_mcds_index_node_s {
     void                    *pool;
     ngx_str_t                key;
     size_t                   size;
-    uint32_t                 hash;       /* hash of the key, and of everything
-                                            else that tells nodes apart */
+    uint32_t                 hash;       /* hash of the node's key, and of
+                                            everything else that tells nodes
+                                            apart */
     unsigned                 idle:1;
 };
 
@@ -62,8 +64,8 @@ typedef struct {
     size_t                   max_size;
     ngx_uint_t               max_idle;
     size_t                   max_idle_size;
-    ngx_mcds_index_drop_pt   drop;       /* frees a dropped node; NULL if no
-                                            node is ever idle */
+    ngx_mcds_index_drop_pt   drop;       /* handler that frees a dropped node;
+                                            NULL if no node is ever idle */
 
     ngx_uint_t               count;
     size_t                   size;

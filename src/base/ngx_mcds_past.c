@@ -44,7 +44,8 @@ typedef struct {
 
 
 struct ngx_mcds_past_s {
-    ngx_atomic_t             last;      /* the minute of the last sample */
+    ngx_atomic_t             last;      /* the minute of the last sample of the
+                                           history */
     ngx_mcds_past_sample_t   samples[NGX_MCDS_PAST_SAMPLES];
 };
 

@@ -79,8 +79,7 @@
 #define ngx_mcds_reason(name, word)  NGX_MCDS_REASON_##name,
 
 typedef enum {
-    NGX_MCDS_REASON_NONE = 0,     /* no reason to report in variables and
-                                     logs */
+    NGX_MCDS_REASON_NONE = 0,     /* no reason to report for the request */
     NGX_MCDS_REASON_LIST(ngx_mcds_reason)
     NGX_MCDS_REASON_LAST
 } ngx_mcds_reason_e;

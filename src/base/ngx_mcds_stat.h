@@ -69,7 +69,8 @@ typedef enum {
 #define NGX_MCDS_KIND_LIST(X)                                                 \
     X(NUMBER, "counter")                                                      \
     X(VISITORS, "visitors")                                                   \
-    X(KEYS, "keys")               /* a location of mcds_counter_api */        \
+    X(KEYS, "keys")               /* the counters of a location of            \
+                                     mcds_counter_api */                      \
     X(TOP, "top")
 
 #define ngx_mcds_stat_kind(name, word)  NGX_MCDS_STAT_##name,
@@ -86,7 +87,8 @@ typedef enum {
  */
 
 typedef enum {
-    NGX_MCDS_STAT_GET = 0,        /* operations, a sum for each kind */
+    NGX_MCDS_STAT_GET = 0,        /* operations of the server, a sum for each
+                                     kind */
     NGX_MCDS_STAT_SET,
     NGX_MCDS_STAT_ADD,
     NGX_MCDS_STAT_APPEND,
@@ -95,7 +97,8 @@ typedef enum {
     NGX_MCDS_STAT_DELETE,
     NGX_MCDS_STAT_TOUCH,
 
-    NGX_MCDS_STAT_HITS,           /* get operations: hits, and misses */
+    NGX_MCDS_STAT_HITS,           /* get operations of the server: hits, and
+                                     misses */
     NGX_MCDS_STAT_MISSES,
     NGX_MCDS_STAT_RESULTS,        /* operations by result, a sum for each of
                                      ngx_mcds_rc_e */
@@ -114,9 +117,10 @@ typedef enum {
     NGX_MCDS_STAT_BREAKS,
     NGX_MCDS_STAT_PROBES,
 
-    NGX_MCDS_STAT_LATENCY_SUM,    /* sum of all latencies, in microseconds */
-    NGX_MCDS_STAT_LATENCY,        /* replies, a sum for each bucket of
-                                     latency */
+    NGX_MCDS_STAT_LATENCY_SUM,    /* sum of the latencies of all replies, in
+                                     microseconds */
+    NGX_MCDS_STAT_LATENCY,        /* replies of the server, a sum for each
+                                     bucket of latency */
 
     NGX_MCDS_STAT_LAST = NGX_MCDS_STAT_LATENCY + NGX_MCDS_STAT_BUCKETS
 } ngx_mcds_stat_e;
@@ -137,12 +141,13 @@ typedef uint64_t  ngx_mcds_stat_sum_t  __attribute__((aligned(8)));
 
 typedef struct {
     ngx_atomic_t           pid;
-    ngx_atomic_t           pending;     /* operations without a reply yet */
+    ngx_atomic_t           pending;     /* operations of the worker without a
+                                           reply yet */
     ngx_atomic_t           connections;
-    ngx_atomic_t           down_since;  /* when the breaker opened, seconds
-                                           since the epoch; 0: closed */
-    ngx_atomic_t           retry;       /* when the next probe is due, seconds
-                                           since the epoch */
+    ngx_atomic_t           down_since;  /* when the worker's breaker opened,
+                                           seconds since the epoch; 0: closed */
+    ngx_atomic_t           retry;       /* when the worker's next probe is due,
+                                           seconds since the epoch */
 } ngx_mcds_stat_gauge_t;
 
 
@@ -169,7 +174,8 @@ typedef enum {
 
 typedef struct {
     ngx_atomic_t           asked;       /* when the server was last asked for
-                                           its usage, seconds since the epoch */
+                                           its memory usage, seconds since the
+                                           epoch */
     ngx_mcds_stat_sum_t    values[NGX_MCDS_USAGE_LAST];
 } ngx_mcds_stat_usage_t;
 
@@ -185,7 +191,7 @@ struct ngx_mcds_stat_shared_s {
 
     u_char                   id[NGX_MCDS_STAT_ID];
     ngx_atomic_t             owner;     /* number that changes when the memory
-                                           gets another id */
+                                           goes to other statistics */
 
     /* the generation of the last configuration that used this memory */
     ngx_uint_t               generation;
@@ -194,8 +200,8 @@ struct ngx_mcds_stat_shared_s {
     ngx_uint_t               ngauges;
     ngx_atomic_t             told;      /* 1: the log has reported the server as
                                            down */
-    ngx_mcds_stat_usage_t   *usage;     /* memory usage of a server, else
-                                           NULL */
+    ngx_mcds_stat_usage_t   *usage;     /* the memory usage of a server, NULL
+                                           for other families */
 
     ngx_uint_t               nsums;
     ngx_mcds_stat_sum_t     *sums;
@@ -218,28 +224,30 @@ struct ngx_mcds_stat_s {
     ngx_uint_t               disabled;  /* 1: a server marked "down" in the
                                            configuration */
 
-    ngx_mcds_stat_shared_t  *shared;    /* NULL: no room in shared memory */
+    ngx_mcds_stat_shared_t  *shared;    /* the statistics in shared memory;
+                                           NULL: there was no room */
     ngx_atomic_uint_t        owner;
     ngx_mcds_stat_gauge_t   *gauges;
-    ngx_uint_t               ngauges;   /* number of gauges: that of the
-                                           workers */
+    ngx_uint_t               ngauges;   /* number of gauges, one for each
+                                           worker */
 
-    ngx_mcds_stat_gauge_t   *gauge;     /* the gauge of this worker, or NULL */
+    ngx_mcds_stat_gauge_t   *gauge;     /* the server's gauge of this worker, or
+                                           NULL */
     ngx_uint_t               pending;
     ngx_uint_t               connections;
 
     void                   (*gather)(ngx_mcds_stat_t *stat);
                                         /*
-                                         * sets pending and connections before a
-                                         * flush, or NULL
+                                         * called before a flush, to set pending
+                                         * and connections; or NULL
                                          */
     void                    *data;      /* the data of the handler gather() */
 
     ngx_queue_t              changed;   /* link in the queue of statistics to be
                                            flushed; next NULL: not queued */
     ngx_uint_t               nsums;
-    uint64_t                *sums;      /* the sums counted since the last
-                                           flush */
+    uint64_t                *sums;      /* the sums that this worker has counted
+                                           since the last flush */
 };
 
 
@@ -250,11 +258,12 @@ struct ngx_mcds_stat_s {
 typedef struct {
     uint64_t                 pending;
     uint64_t                 connections;
-    uint64_t                 open;      /* workers whose breaker is open */
+    uint64_t                 open;      /* number of workers whose breaker is
+                                           open */
     uint64_t                 open_since;  /* when the first of the open breakers
                                              opened */
-    uint64_t                 retry;     /* the earliest of the workers' next
-                                           probes */
+    uint64_t                 retry;     /* time of the earliest of the workers'
+                                           next probes */
     uint64_t                 usage[NGX_MCDS_USAGE_LAST];
     uint64_t                 sums[NGX_MCDS_STAT_MAX];
 } ngx_mcds_stat_totals_t;
@@ -268,8 +277,8 @@ typedef struct {
                                          * arrays of ngx_mcds_stat_t *; servers
                                          * are in the order of the pools
                                          */
-    ngx_uint_t               generation;  /* configurations since the start of
-                                             nginx */
+    ngx_uint_t               generation;  /* number of configurations since the
+                                             start of nginx */
     ngx_uint_t               workers;
     time_t                   since;     /* when the counting of sums began */
     time_t                   loaded;    /* when the configuration was loaded */
@@ -306,8 +315,8 @@ extern ngx_mcds_stats_t  *ngx_mcds_stats;
 extern void  (*ngx_mcds_stat_wake)(void);
 
 /*
- * the upper bounds of the buckets but the last one: of latencies in
- * microseconds, of build and wait times in milliseconds
+ * the upper bounds of all buckets of statistics but the last ones: of latencies
+ * in microseconds, of build and wait times in milliseconds
  */
 
 extern ngx_uint_t  ngx_mcds_stat_bounds[NGX_MCDS_STAT_BUCKETS - 1];

@@ -78,19 +78,20 @@
 #define ngx_mcds_zone_built(name, word)   NGX_MCDS_ZONE_BUILT_##name,
 
 typedef enum {
-    /* the number of requests by $mcds_cache_status */
+    /* the number of requests to the cache by $mcds_cache_status */
     NGX_MCDS_STATUS_LIST(ngx_mcds_zone_status)
     NGX_MCDS_DRY_STATUS_LIST(ngx_mcds_zone_dry)
 
-    NGX_MCDS_ZONE_REASONS,        /* requests, a sum for each reason */
+    NGX_MCDS_ZONE_REASONS,        /* requests to the cache, a sum for each
+                                     reason */
     NGX_MCDS_ZONE_REFUSED = NGX_MCDS_ZONE_REASONS + NGX_MCDS_REASON_LAST,
                                   /*
                                    * responses not stored, a sum for each reason
                                    */
 
     NGX_MCDS_ZONE_ORIGIN = NGX_MCDS_ZONE_REFUSED + NGX_MCDS_REASON_LAST,
-    NGX_MCDS_ZONE_FILL,           /* builds that were started, by fill or
-                                     refresh */
+    NGX_MCDS_ZONE_FILL,           /* builds of pages that were started, by fill
+                                     or refresh */
     NGX_MCDS_ZONE_REFRESH,
 
     /* builds of pages that have ended, by how they ended */
@@ -103,14 +104,16 @@ typedef enum {
     NGX_MCDS_ZONE_CHANGED,
     NGX_MCDS_ZONE_STORE_FAILED,
 
-    NGX_MCDS_ZONE_WAIT_BUILT,     /* waiting requests, by outcome */
+    NGX_MCDS_ZONE_WAIT_BUILT,     /* requests that waited for a page, by
+                                     outcome */
     NGX_MCDS_ZONE_WAIT_PASS,
     NGX_MCDS_ZONE_WAIT_FAILED,
     NGX_MCDS_ZONE_WAIT_TAKEOVER,
     NGX_MCDS_ZONE_WAIT_AGAIN,
     NGX_MCDS_ZONE_WAIT_TIMEOUT,
     NGX_MCDS_ZONE_WAIT_ABORTED,
-    NGX_MCDS_ZONE_WAIT_FULL,      /* requests not allowed to wait */
+    NGX_MCDS_ZONE_WAIT_FULL,      /* requests that were not allowed to wait for
+                                     a page */
     NGX_MCDS_ZONE_WAIT_TIME,
 
     NGX_MCDS_ZONE_BACKOFFS = NGX_MCDS_ZONE_WAIT_TIME + NGX_MCDS_STAT_TIME,
@@ -130,9 +133,10 @@ typedef enum {
     NGX_MCDS_LOCKS_TIME,
 
     NGX_MCDS_LOCKS_READ = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME,
-    NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api */
+    NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api to renew or
+                                     release a lock */
     NGX_MCDS_LOCKS_RELEASE,
-    NGX_MCDS_LOCKS_FAILED,        /* failures, a sum for each of
+    NGX_MCDS_LOCKS_FAILED,        /* failures of a lock, a sum for each of
                                      ngx_mcds_rc_e */
     NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_locks_sum_e;
@@ -154,8 +158,8 @@ typedef enum {
     NGX_MCDS_DATA_FOLLOW,         /* requests that follow a log */
     NGX_MCDS_DATA_WRITTEN,        /* lines written to a log */
     NGX_MCDS_DATA_LOST,
-    NGX_MCDS_DATA_FAILED,         /* failures, a sum for each of
-                                     ngx_mcds_rc_e */
+    NGX_MCDS_DATA_FAILED,         /* failures of a counter, log, array or table,
+                                     a sum for each of ngx_mcds_rc_e */
     NGX_MCDS_DATA_LAST = NGX_MCDS_DATA_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_data_sum_e;
 

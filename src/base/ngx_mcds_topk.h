@@ -63,11 +63,12 @@
 typedef struct {
     uint64_t               count;
     uint64_t               error;
-    uint64_t               value;    /* the last value noted with the key */
-    uint64_t               noted;    /* when the value was noted; 0: never */
+    uint64_t               value;    /* the last value noted for the key */
+    uint64_t               noted;    /* when the key's value was noted; 0:
+                                        never */
     uint32_t               hash;
     uint32_t               next;     /* number of the next key in the bucket,
-                                        from 1; 0: none */
+                                        counted from 1; 0: none */
     uint32_t               place;    /* position of the key in the heap */
     uint32_t               len;
     u_char                 data[NGX_MCDS_TOPK_KEY + 1];
