@@ -59,21 +59,25 @@ typedef enum {
 
 /* the fields of an item that a command requests, and that a reply has */
 
-#define NGX_MCDS_VALUE            0x01    /* flag v: the value */
+#define NGX_MCDS_VALUE            0x01    /* flag v: the value of the item */
 #define NGX_MCDS_CAS              0x02    /* flag c: the CAS value, 64 bits */
-#define NGX_MCDS_TTL              0x04    /* flag t: seconds left; -1: the item
-                                             does not expire */
-#define NGX_MCDS_FLAGS            0x08    /* flag f: the client flags */
-#define NGX_MCDS_OPAQUE           0x10    /* flag O: the opaque, in a reply
-                                             only */
-#define NGX_MCDS_KEY              0x20    /* flag k: the key, in a reply only */
+#define NGX_MCDS_TTL              0x04    /* flag t: seconds left until the item
+                                             expires; -1: never */
+#define NGX_MCDS_FLAGS            0x08    /* flag f: the client flags of the
+                                             item */
+#define NGX_MCDS_OPAQUE           0x10    /* flag O: the opaque of the command,
+                                             in a reply only */
+#define NGX_MCDS_KEY              0x20    /* flag k: the key of the item, in a
+                                             reply only */
 
 
 typedef struct {
     ngx_uint_t    verb;           /* the command, of ngx_mcds_verb_e */
-    ngx_uint_t    want;           /* requested fields, NGX_MCDS_VALUE | ... */
+    ngx_uint_t    want;           /* fields that the command requests,
+                                     NGX_MCDS_VALUE | ... */
 
-    ngx_str_t     key;            /* a valid key, see ngx_mcds_key.h */
+    ngx_str_t     key;            /* a valid key of an item, see
+                                     ngx_mcds_key.h */
     uint32_t      opaque;
 
     /*
@@ -89,10 +93,13 @@ typedef struct {
      */
     uint64_t      cas;
 
-    uint64_t      initial;        /* J of INCR, DECR: the initial value */
-    uint64_t      delta;          /* D of INCR, DECR: the amount */
+    uint64_t      initial;        /* the initial value of a counter that INCR or
+                                     DECR creates, J */
+    uint64_t      delta;          /* the amount by which INCR or DECR changes
+                                     the counter, D */
 
-    uint32_t      flags;          /* client flags, for SET and ADD */
+    uint32_t      flags;          /* client flags of the item, for SET and
+                                     ADD */
     size_t        len;            /* bytes of the value, for SET, ADD and
                                      APPEND */
 
@@ -102,8 +109,9 @@ typedef struct {
 
 
 typedef struct {
-    ngx_uint_t    rc;             /* the result, of ngx_mcds_rc_e */
-    ngx_uint_t    has;            /* fields in the reply, NGX_MCDS_VALUE |
+    ngx_uint_t    rc;             /* the result of the command, of
+                                     ngx_mcds_rc_e */
+    ngx_uint_t    has;            /* fields that the reply has, NGX_MCDS_VALUE |
                                      ... */
 
     size_t        len;            /* length of the value, if the reply has
@@ -114,9 +122,9 @@ typedef struct {
     uint32_t      opaque;
 
     /*
-     * Slices of the parsed buffer.  key is the key that the server echoes. text
-     * is the version in a reply to "version", the text after an error word, or
-     * the number.
+     * Slices of the parsed buffer.  key is the key that the server echoes.
+     * text is the version in a reply to "version", the text after an error
+     * word, or the number.
      */
     ngx_str_t     key;
     ngx_str_t     text;
