@@ -42,7 +42,8 @@ typedef struct {
 
 struct ngx_mcds_wait_s {
     ngx_queue_t           queue;
-    ngx_mcds_budget_t    *budget;      /* NULL: the wait is not active */
+    ngx_mcds_budget_t    *budget;      /* budget to which the wait is charged;
+                                          NULL: it is not active */
     ngx_msec_t            start;
     ngx_msec_t            deadline;
     void                (*handler)(void *data);

@@ -31,7 +31,7 @@ typedef struct {
     ngx_queue_t            queue;
     ngx_mcds_server_t     *server;
 
-    /* the operation that the steps execute */
+    /* the operation that takes several steps */
     ngx_mcds_op_t         *op;
 
     ngx_mcds_op_t          step_op;
@@ -40,10 +40,11 @@ typedef struct {
                                             second step on */
     ngx_msec_t             deadline;
 
-    ngx_uint_t             step;         /* the current step, of
-                                            ngx_mcds_step_e */
+    ngx_uint_t             step;         /* the current step of the operation,
+                                            of ngx_mcds_step_e */
     ngx_uint_t             rounds;
-    ngx_uint_t             changed;      /* 1: a step has stored a value */
+    ngx_uint_t             changed;      /* 1: a step of the operation has
+                                            stored a value */
 
     /* the request of the operation; its strings follow this struct in memory */
     ngx_mcds_request_t     req;

@@ -41,13 +41,16 @@ typedef struct ngx_mcds_point_s   ngx_mcds_point_t;
 
 
 typedef enum {
-    NGX_MCDS_MODULA = 0,          /* libmemcached's default, without a ring */
-    NGX_MCDS_MODULA_CRC,          /* Cache::Memcached, nginx's "hash" */
-    NGX_MCDS_KETAMA,              /* ring of 160 points a server, MD5,
+    NGX_MCDS_MODULA = 0,          /* libmemcached's default distribution,
+                                     modulo */
+    NGX_MCDS_MODULA_CRC,          /* the distribution of Cache::Memcached and
+                                     nginx's "hash" */
+    NGX_MCDS_KETAMA,              /* a ring of 160 points a server, MD5,
                                      weighted */
     NGX_MCDS_CONSISTENT,          /* libmemcached's other ring, of 100 points a
                                      server */
-    NGX_MCDS_NGINX_CONSISTENT     /* ring of nginx's "hash ... consistent" */
+    NGX_MCDS_NGINX_CONSISTENT     /* the ring of nginx's "hash ...
+                                     consistent" */
 } ngx_mcds_distribution_e;
 
 
@@ -55,7 +58,8 @@ struct ngx_mcds_pool_s {
     ngx_str_t             name;
     ngx_str_t             prefix;       /* prepended to all keys of the pool */
 
-    ngx_msec_t            timeout;      /* timeout of an operation */
+    ngx_msec_t            timeout;      /* timeout of an operation in the
+                                           pool */
     ngx_msec_t            connect_timeout;
     ngx_uint_t            max_fails;    /* failures that open a server's
                                            breaker; 0: it never opens */
@@ -66,7 +70,8 @@ struct ngx_mcds_pool_s {
     ngx_msec_t            keepalive;    /* timeout of an idle connection; 0:
                                            none */
 
-    ngx_uint_t            classic;      /* 1: use the classic protocol */
+    ngx_uint_t            classic;      /* 1: use memcached's classic
+                                           protocol */
     ngx_uint_t            no_ttl;       /* 1: items are stored without expiry */
 
     ngx_str_t             user;         /* user to authenticate as (memcached
@@ -76,8 +81,8 @@ struct ngx_mcds_pool_s {
 #if (NGX_SSL)
     ngx_ssl_t            *ssl;          /* TLS (memcached -Z), or NULL */
 #endif
-    ngx_str_t             ssl_name;     /* server name in the certificate; C
-                                           string */
+    ngx_str_t             ssl_name;     /* name to verify in the server's
+                                           certificate; C string */
     ngx_str_t             ssl_trusted;  /* file of trusted CA certificates */
     ngx_uint_t            ssl_verify;
 
@@ -86,7 +91,8 @@ struct ngx_mcds_pool_s {
     ngx_uint_t            eject;        /* 1: keys of pages move away from a
                                            server that is down */
     ngx_uint_t            distribution;
-    ngx_array_t           servers;      /* array of ngx_mcds_server_t */
+    ngx_array_t           servers;      /* the pool's servers, an array of
+                                           ngx_mcds_server_t */
 
     /* fields that are computed for the distribution of keys */
     void                 *memcached;    /* memcached_st, libmemcached's handle,

@@ -38,7 +38,8 @@ typedef struct ngx_mcds_conn_s  ngx_mcds_conn_t;
 struct ngx_mcds_conn_s {
     ngx_mcds_server_t      *server;
     ngx_peer_connection_t   peer;
-    ngx_mcds_conn_t        *next;        /* the next retired connection */
+    ngx_mcds_conn_t        *next;        /* next in the server's list of retired
+                                            connections */
 
     ngx_sockaddr_t          sockaddr;    /* copy of the server's address, which
                                             may change */
@@ -50,7 +51,7 @@ struct ngx_mcds_conn_s {
     ngx_uint_t              state;
     ngx_uint_t              greeted;     /* number of replies to the greeting */
     ngx_msec_t              idle_since;
-    ngx_msec_t              deadline;    /* deadline of connecting and
+    ngx_msec_t              deadline;    /* deadline for connecting and
                                             greeting */
     uint64_t                pushed;      /* when the first operation of this
                                             turn was pushed, microseconds */
@@ -66,10 +67,11 @@ struct ngx_mcds_conn_s {
     ngx_uint_t              pending;
     size_t                  pending_size;
 
-    ngx_chain_t            *out;         /* unsent commands and values */
-    ngx_mcds_block_t       *last;        /* last block of out */
+    ngx_chain_t            *out;         /* unsent commands and values, a chain
+                                            of blocks */
+    ngx_mcds_block_t       *last;        /* last block of the unsent commands */
     ngx_mcds_block_t       *spare;
-    uint64_t                queued;      /* total of bytes put into out */
+    uint64_t                queued;      /* total of bytes queued for sending */
     uint64_t                sent;        /* total of bytes sent to the server */
 
     ngx_buf_t              *in;
@@ -81,22 +83,23 @@ struct ngx_mcds_conn_s {
     size_t                  skip;        /* bytes of a value to drop, with the
                                             CRLF after it */
 
-    ngx_event_t             flush;       /* event that sends out, posted once a
-                                            turn */
+    ngx_event_t             flush;       /* event that sends the unsent
+                                            commands, posted once a turn */
     ngx_event_t             timer;
 
     ngx_log_t               log;
 
-    unsigned                retired:1;   /* no new exchanges; freed when the
-                                            last one has ended */
-    unsigned                deferred:1;  /* the event flush let other events go
-                                            first */
-    unsigned                quiet:1;     /* idle, and no byte was received
-                                            since */
+    unsigned                retired:1;   /* the connection gets no new
+                                            exchanges; freed when the last one
+                                            has ended */
+    unsigned                deferred:1;  /* the event flush has let other events
+                                            go first */
+    unsigned                quiet:1;     /* the connection is idle, and has
+                                            received no byte since */
     unsigned                has_reply:1;
     unsigned                authenticated:1;
-    unsigned                bare_misses:1; /* memcached before 1.6.18: EN has no
-                                              flags */
+    unsigned                bare_misses:1; /* the server is older than 1.6.18:
+                                              EN has no flags */
 };
 
 
@@ -117,9 +120,10 @@ struct ngx_mcds_server_s {
                                             server */
     ngx_event_t             probe;
     ngx_msec_t              probe_delay;
-    ngx_uint_t              lost;        /* result of the last failed
+    ngx_uint_t              lost;        /* result of the server's last failed
                                             connection */
-    ngx_err_t               err;         /* error of the last connect(), or 0 */
+    ngx_err_t               err;         /* error of the server's last
+                                            connect(), or 0 */
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
     ngx_mcds_conn_t        *retired;
@@ -135,7 +139,8 @@ struct ngx_mcds_server_s {
     ngx_mcds_op_t           probe_op;
     ngx_mcds_op_t           usage_op;
 #if (NGX_SSL)
-    ngx_ssl_session_t      *session;     /* TLS session to resume */
+    ngx_ssl_session_t      *session;     /* TLS session of the server to
+                                            resume */
 #endif
 
     unsigned                hung_up:1;   /* the server closed the connection
@@ -159,26 +164,28 @@ struct ngx_mcds_exchange_s {
     /* the operation of the exchange; NULL: the reply is dropped */
     ngx_mcds_op_t          *op;
 
-    ngx_mcds_value_t       *value;       /* value that is being sent */
+    ngx_mcds_value_t       *value;       /* value that the command is sending */
 
     ngx_uint_t              verb;
     ngx_uint_t              want;        /* NGX_MCDS_VALUE if the reply must
                                             have a value */
     ngx_uint_t              asked;       /* all fields that the request wants */
-    ngx_uint_t              words;       /* possible replies of the classic
-                                            protocol */
+    ngx_uint_t              words;       /* possible replies to the command in
+                                            the classic protocol */
     ngx_msec_t              deadline;
-    uint64_t                start;       /* when the exchange was pushed,
+    uint64_t                start;       /* when the command was pushed,
                                             microseconds */
-    uint64_t                begin;       /* bytes queued before the command */
-    uint64_t                end;         /* bytes queued up to the end of the
-                                            command */
+    uint64_t                begin;       /* bytes queued on the connection
+                                            before the command */
+    uint64_t                end;         /* bytes queued on the connection up to
+                                            the end of the command */
     size_t                  size;
     size_t                  limit;
     uint32_t                opaque;
-    unsigned                probe:1;     /* a probe of a server that is down */
-    unsigned                repeated:1;  /* sent once more after a lost
-                                            connection */
+    unsigned                probe:1;     /* the command is a probe of a server
+                                            that is down */
+    unsigned                repeated:1;  /* the command was sent once more after
+                                            a lost connection */
     ngx_mcds_key_t          key;
 };
 
@@ -254,7 +261,7 @@ void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
 
 
-/* Sends the commands in out to the server.  May close the connection. */
+/* Sends the unsent commands of the connection.  May close the connection. */
 
 void ngx_mcds_conn_send(ngx_mcds_conn_t *conn);
 

@@ -64,19 +64,23 @@ struct ngx_mcds_group_s {
 
     ngx_uint_t             n;            /* number of legs, one for each
                                             replica */
-    ngx_uint_t             left;         /* number of legs without an answer */
+    ngx_uint_t             left;         /* number of legs without an answer of
+                                            their server */
     ngx_uint_t             start;        /* index of the first leg to read
                                             from */
     ngx_uint_t             asked;        /* number of legs asked so far */
-    ngx_uint_t             rc;           /* best result of the legs so far */
+    ngx_uint_t             rc;           /* best result of the replicas so
+                                            far */
     ngx_uint_t             rank;
-    uint64_t               cas;          /* CAS value of the leader, or 0 */
+    uint64_t               cas;          /* CAS value that the leading replica
+                                            returned, or 0 */
     int64_t                ttl;          /* time to live that a replica
                                             reported, if has_ttl */
     ngx_uint_t             has_ttl;
 
-    ngx_event_t            timer;        /* timer of the deadlines of a read */
-    ngx_msec_t             begin;        /* when a read began */
+    ngx_event_t            timer;        /* timer of the deadlines of a read of
+                                            replicas */
+    ngx_msec_t             begin;        /* when the read of replicas began */
 
     ngx_mcds_leg_t         legs[NGX_MCDS_MAX_REPLICAS];
 };

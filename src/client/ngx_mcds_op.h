@@ -30,7 +30,7 @@ typedef struct ngx_mcds_result_s  ngx_mcds_result_t;
 typedef struct {
     ngx_uint_t            verb;         /* the command, of ngx_mcds_verb_e */
     ngx_uint_t            want;
-    ngx_str_t             key;          /* any text, without the pool's
+    ngx_str_t             key;          /* the key: any text, without the pool's
                                            prefix */
     ngx_str_t             suffix;       /* text appended to the key, or empty */
 
@@ -93,7 +93,8 @@ typedef struct {
                                            NOT_FOUND, instead of creating it */
     unsigned              by_key:1;     /* the key without the suffix chooses
                                            the server */
-    unsigned              bulk:1;       /* a large reply is expected */
+    unsigned              bulk:1;       /* a large reply to the operation is
+                                           expected */
     unsigned              number:1;     /* GET of a counter; of replicas the
                                            largest number */
     unsigned              single:1;     /* the item is stored on one server, not
@@ -110,8 +111,8 @@ typedef struct {
 
 struct ngx_mcds_result_s {
     ngx_uint_t            rc;           /* the result code, of ngx_mcds_rc_e */
-    ngx_uint_t            has;          /* mask of fields: VALUE, CAS, TTL,
-                                           FLAGS */
+    ngx_uint_t            has;          /* fields that the result has: VALUE,
+                                           CAS, TTL, FLAGS */
     uint64_t              cas;
     int64_t               ttl;
     uint32_t              flags;
@@ -120,7 +121,8 @@ struct ngx_mcds_result_s {
     u_char               *data;
     size_t                len;
 
-    ngx_mcds_value_t     *value;        /* the memory of data, or NULL */
+    ngx_mcds_value_t     *value;        /* the value in whose memory data is, or
+                                           NULL */
 };
 
 

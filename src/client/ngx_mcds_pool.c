@@ -111,7 +111,10 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
 
     server->stat->disabled = down;
 
-    /* no operation is ever sent to this server, so none can mark it as up */
+    /*
+     * no operation is ever sent to a server that is down by configuration, so
+     * none can mark it as up
+     */
 
     server->down = down;
 

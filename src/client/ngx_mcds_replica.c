@@ -586,7 +586,10 @@ ngx_mcds_group_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result)
         return;
     }
 
-    /* no memcached lives long enough to need the two highest bits */
+    /*
+     * no memcached lives long enough for a CAS value to need the two highest
+     * bits
+     */
 
     result->cas &= NGX_MCDS_CAS_MASK;
     result->cas |= (uint64_t) (leg - leg->group->legs) << NGX_MCDS_CAS_SHIFT;

@@ -407,7 +407,7 @@ ngx_mcds_newest_decide(ngx_mcds_group_t *group)
             leg = ngx_mcds_newest_compared(group);
             break;
 
-        default: /* the state NGX_MCDS_NEWEST_NONE */
+        default: /* the state NGX_MCDS_NEWEST_NONE: no server has the key */
             ngx_mcds_newest_none(group);
             return;
         }

@@ -376,7 +376,10 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
             && ex->begin < conn->sent
             && ngx_mcds_verb_stores(ex->verb))
         {
-            /* memcached 1.4 sends this error before it has read the value */
+            /*
+             * memcached 1.4 sends the error of a large value before it has read
+             * the value
+             */
 
             ngx_mcds_reply_leave(conn, "its answer before the value had left",
                                  NGX_MCDS_PROTOCOL);

@@ -42,16 +42,21 @@ struct ngx_mcds_resolve_s {
 
     /* fields of this worker about the look-ups */
     ngx_event_t              timer;
-    ngx_resolver_ctx_t      *ctx;        /* query under way, or NULL */
+    ngx_resolver_ctx_t      *ctx;        /* query for the name that is under
+                                            way, or NULL */
 
-    ngx_mcds_address_t      *addrs;      /* addresses in the last result */
+    ngx_mcds_address_t      *addrs;      /* addresses of the name in the last
+                                            result */
     ngx_uint_t               naddrs;
-    ngx_uint_t               current;    /* index of the address in use */
+    ngx_uint_t               current;    /* index of the address that the server
+                                            uses */
 
-    ngx_mcds_address_t       addr;       /* memory of server->addr */
+    ngx_mcds_address_t       addr;       /* the address in use, memory of
+                                            server->addr */
     u_char                   text[NGX_SOCKADDR_STRLEN];
 
-    size_t                   told_len;   /* length of the address last logged */
+    size_t                   told_len;   /* length of the address that was last
+                                            logged */
     u_char                   told[NGX_SOCKADDR_STRLEN];
 
     unsigned                 failed:1;
