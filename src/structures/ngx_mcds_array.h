@@ -65,10 +65,10 @@ typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
 struct ngx_mcds_array_s {
     ngx_mcds_pool_t        *pool;
     ngx_str_t               key;
-    ngx_uint_t              max;       /* number of lines to keep, the newest
-                                          ones; 0: all lines */
-    ngx_mcds_array_grown_pt grown;     /* called when lines have moved to parts,
-                                          or NULL */
+    ngx_uint_t              max;       /* number of the newest lines to keep in
+                                          the array; 0: all lines */
+    ngx_mcds_array_grown_pt grown;     /* called when lines of the array have
+                                          moved to parts, or NULL */
 };
 
 
@@ -88,10 +88,12 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_array_read_t  *read;      /* read of the array; for array_read.c */
-    ngx_mcds_op_t           op;        /* read of the part; for array_read.c */
+    ngx_mcds_op_t           op;        /* operation that reads the part; for
+                                          array_read.c */
     ngx_mcds_array_ref_t    ref;
     ngx_mcds_value_t       *value;
-    size_t                  start;     /* position of the lines in the value */
+    size_t                  start;     /* position of the part's lines in the
+                                          value */
 } ngx_mcds_array_piece_t;
 
 
@@ -101,7 +103,8 @@ typedef struct {
     uint32_t                crc;       /* CRC32 of the whole head item */
     uint32_t                ttl;       /* time to live that the head item has
                                           left, seconds; 0: no expiry */
-    ngx_uint_t              base;      /* number after # in the head item */
+    ngx_uint_t              base;      /* number after # in the array's head
+                                          item */
 
     /*
      * The lines of the array: a piece for each part and, if the head item was
@@ -110,8 +113,8 @@ typedef struct {
     ngx_mcds_array_piece_t *pieces;
 
     ngx_uint_t              n;
-    ngx_uint_t              lines;     /* lines in parts, as the head item
-                                          says */
+    ngx_uint_t              lines;     /* number of lines in the array's parts,
+                                          as the head item says */
     size_t                  size;
 
     /*
@@ -145,17 +148,20 @@ struct ngx_mcds_array_read_s {
     ngx_mcds_array_t          array;
     ngx_mcds_array_read_pt    handler;
     void                     *data;
-    unsigned                  head:1;    /* 1: read only the head item */
+    unsigned                  head:1;    /* 1: read only the array's head
+                                            item */
 
     /* private fields of the read, for array_read.c */
-    unsigned                  missing:1; /* 1: parts are missing */
+    unsigned                  missing:1; /* 1: parts of the array are missing */
 
     /* 1: parts of the same head item were missing before */
     unsigned                  known:1;
 
-    ngx_mcds_op_t             op;        /* read of the head item */
+    ngx_mcds_op_t             op;        /* operation that reads the head
+                                            item */
     ngx_mcds_array_content_t  content;
-    ngx_uint_t                next;      /* number of the next piece to read */
+    ngx_uint_t                next;      /* number of the array's next piece to
+                                            read */
     ngx_uint_t                waiting;
     ngx_uint_t                tries;
     ngx_uint_t                rc;
@@ -231,10 +237,10 @@ typedef enum {
  */
 
 typedef struct {
-    ngx_uint_t              kind;      /* kind of change,
+    ngx_uint_t              kind;      /* kind of change of the array,
                                           ngx_mcds_array_edit_e */
     ngx_mcds_value_t       *text;
-    ngx_uint_t              base;      /* number after #, with REPLACE */
+    ngx_uint_t              base;      /* new number after #, with REPLACE */
 } ngx_mcds_array_edit_t;
 
 

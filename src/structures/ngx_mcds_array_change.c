@@ -49,7 +49,9 @@ static ngx_mcds_value_t *ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos,
 static void ngx_mcds_array_id(u_char *id);
 
 
-static ngx_uint_t   ngx_mcds_array_no_cas;     /* 1: lack of CAS was logged */
+static ngx_uint_t   ngx_mcds_array_no_cas;     /* 1: it was logged that
+                                                  memcached gives no CAS
+                                                  values */
 
 
 void

@@ -34,8 +34,8 @@
 
 typedef struct {
     ngx_queue_t                 queue;
-    ngx_mcds_array_edit_pt      edit;      /* decides the change; NULL: the text
-                                              is appended */
+    ngx_mcds_array_edit_pt      edit;      /* decides the change of the array;
+                                              NULL: the text is appended */
     ngx_mcds_array_done_pt      handler;
     void                       *data;
     ngx_mcds_value_t           *text;
@@ -60,19 +60,24 @@ typedef enum {
 
 typedef struct {
     ngx_pool_t                 *pool;
-    ngx_array_t                 refs;      /* all parts, ngx_mcds_array_ref_t */
-    ngx_array_t                 drops;     /* parts to delete after the
-                                              change */
-    ngx_uint_t                  fresh;     /* index of the first new part in
-                                              refs */
+    ngx_array_t                 refs;      /* all parts of the array,
+                                              ngx_mcds_array_ref_t */
+    ngx_array_t                 drops;     /* parts of the array to delete after
+                                              the change */
+    ngx_uint_t                  fresh;     /* index of the array's first new
+                                              part in refs */
     ngx_uint_t                  base;
-    ngx_uint_t                  lines;     /* number of lines in parts */
-    size_t                      size;      /* bytes of lines in parts */
-    ngx_mcds_value_t           *rest;      /* lines that are not in a part */
+    ngx_uint_t                  lines;     /* number of lines in the array's
+                                              parts */
+    size_t                      size;      /* bytes of lines in the array's
+                                              parts */
+    ngx_mcds_value_t           *rest;      /* lines of the array that are not in
+                                              a part */
     size_t                      pos;       /* position in rest of the first line
                                               that is not in a part */
     ngx_mcds_value_t           *head;
-    ngx_mcds_value_t           *before;    /* head item before the change */
+    ngx_mcds_value_t           *before;    /* head item of the array before the
+                                              change */
     ngx_uint_t                  waiting;
     ngx_uint_t                  rc;
     uint32_t                    ttl;
@@ -85,24 +90,28 @@ typedef struct {
 typedef struct {
     ngx_mcds_index_node_t       node;
     ngx_mcds_array_t            array;
-    ngx_queue_t                 jobs;      /* writes that wait for a round */
-    ngx_queue_t                 active;    /* writes of the present round */
-    ngx_event_t                 event;     /* event that starts a round */
+    ngx_queue_t                 jobs;      /* writes to the array that wait for
+                                              a round */
+    ngx_queue_t                 active;    /* writes to the array of the present
+                                              round */
+    ngx_event_t                 event;     /* event that starts a round of
+                                              writes */
     ngx_uint_t                  mode;
     ngx_uint_t                  verb;      /* command of an append: APPEND or
                                               ADD */
-    ngx_mcds_value_t           *text;      /* lines to append */
+    ngx_mcds_value_t           *text;      /* lines to append to the array */
     ngx_mcds_op_t               op;        /* operation that appends the
                                               lines */
 
     ngx_mcds_array_read_t       read;
-    ngx_mcds_update_t           update;    /* exchange of the head item; its
-                                              attempts include those of an
+    ngx_mcds_update_t           update;    /* exchange of the array's head item;
+                                              its attempts include those of an
                                               append */
     ngx_mcds_op_t               parts[NGX_MCDS_ARRAY_WRITES];
 
     ngx_mcds_array_done_t       done;
-    ngx_mcds_array_round_t      round;     /* state of a round of changes */
+    ngx_mcds_array_round_t      round;     /* state of a round of changes of the
+                                              array */
 } ngx_mcds_array_work_t;
 
 

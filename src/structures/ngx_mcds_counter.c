@@ -41,7 +41,8 @@
 
 struct ngx_mcds_count_s {
     ngx_queue_t          queue;
-    ngx_mcds_count_pt    handler;      /* gets the number; NULL: canceled */
+    ngx_mcds_count_pt    handler;      /* handler that gets the number of the
+                                          counter; NULL: canceled */
     void                *data;
     uint64_t             delta;
 };
@@ -54,22 +55,25 @@ struct ngx_mcds_count_s {
  */
 
 typedef struct {
-    ngx_mcds_index_node_t  node;       /* in the index of batches that can be
-                                          joined; not if the batch subtracts */
+    ngx_mcds_index_node_t  node;       /* node in the index of batches that can
+                                          be joined; not if the batch
+                                          subtracts */
     ngx_mcds_op_t          op;
-    ngx_queue_t            queue;      /* link in the queue of batches to
-                                          send */
-    ngx_queue_t            counts;     /* changes, ngx_mcds_count_t, in order */
+    ngx_queue_t            queue;      /* link in the queue of batches to send
+                                          to memcached */
+    ngx_queue_t            counts;     /* changes of the counter,
+                                          ngx_mcds_count_t, in order */
     uint64_t               sum;
     uint64_t               id;         /* id of the counter in the outbox, or
                                           0 */
-    uint64_t               known;      /* number in the outbox, or initial */
+    uint64_t               known;      /* number of the counter in the outbox,
+                                          or initial */
 
     /* the wish to raise the counter to the number in the outbox */
     ngx_mcds_wish_t        wish;
 
-    uint64_t               value;      /* result, while the batch waits for a
-                                          raise of the counter */
+    uint64_t               value;      /* number of the counter, while the batch
+                                          waits for a raise */
     ngx_msec_t             sent;
     ngx_uint_t             subtract;
     ngx_mcds_counter_t     counter;
@@ -104,13 +108,16 @@ static ngx_mcds_index_t  ngx_mcds_counter_index =
     ngx_mcds_index(ngx_mcds_counter_buckets, NGX_MCDS_COUNTER_BATCHES,
                    NGX_MCDS_COUNTER_SIZE, 0, 0, NULL);
 
-static ngx_queue_t  ngx_mcds_counter_batches;   /* batches to send, in order */
+static ngx_queue_t  ngx_mcds_counter_batches;   /* batches of changes to send,
+                                                   in order */
 static ngx_queue_t  ngx_mcds_counter_free;
 static ngx_event_t  ngx_mcds_counter_flush;
-static ngx_uint_t   ngx_mcds_counter_counts;    /* changes in this turn */
+static ngx_uint_t   ngx_mcds_counter_counts;    /* changes of counters in this
+                                                   turn */
 static ngx_uint_t   ngx_mcds_counter_joined;    /* changes in this turn that
                                                    joined a batch */
-static ngx_uint_t   ngx_mcds_counter_turns;     /* turns that batches waited */
+static ngx_uint_t   ngx_mcds_counter_turns;     /* turns that batches have
+                                                   waited for changes */
 
 
 ngx_mcds_count_t *

@@ -96,8 +96,10 @@ uint64_t ngx_mcds_counter_known(ngx_mcds_counter_t *counter);
  */
 
 typedef struct {
-    uint32_t            length;        /* length in seconds; 0: no periods */
-    uint32_t            start;         /* second of 1970; less than length */
+    uint32_t            length;        /* length of a period in seconds; 0: no
+                                          periods */
+    uint32_t            start;         /* start of the first period, second of
+                                          1970; less than length */
 } ngx_mcds_period_t;
 
 

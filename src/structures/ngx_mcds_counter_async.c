@@ -51,7 +51,8 @@ typedef struct {
     ngx_queue_t          asyncs;       /* counters whose sums are to be sent */
     ngx_event_t          event;
     ngx_msec_t           period;
-    ngx_msec_t           last;         /* when the last flush was complete */
+    ngx_msec_t           last;         /* when the last flush of counters was
+                                          complete */
 } ngx_mcds_flush_t;
 
 
@@ -62,18 +63,20 @@ typedef struct {
      */
     ngx_mcds_index_node_t  node;
 
-    ngx_queue_t          queue;        /* link in flush->asyncs */
+    ngx_queue_t          queue;        /* link in the flush's queue of
+                                          counters */
     ngx_mcds_flush_t    *flush;        /* flush that sends the counter's sum */
-    ngx_msec_t           period;       /* shortest requested flush interval */
+    ngx_msec_t           period;       /* shortest flush interval that was
+                                          requested */
     int64_t              kept;
-    int64_t              sent;         /* sum that was sent, and not answered
-                                          yet */
+    int64_t              sent;         /* sum of changes that was sent, and not
+                                          answered yet */
     uint64_t             value;
     unsigned             known:1;      /* the value of the counter is known */
-    unsigned             queued:1;     /* the counter is in flush->asyncs */
+    unsigned             queued:1;     /* the counter is in the flush's queue */
     unsigned             under_way:1;
-    unsigned             buffer:1;     /* keep changes in the outbox, not
-                                          here */
+    unsigned             buffer:1;     /* unsent changes are kept in the outbox,
+                                          not here */
     ngx_mcds_stat_t     *stat;         /* statistics of the counter, or NULL */
     ngx_mcds_counter_t   counter;
 } ngx_mcds_counter_async_t;
@@ -111,9 +114,11 @@ static ngx_mcds_index_t  ngx_mcds_counter_async_index =
                    NGX_MCDS_COUNTER_ASYNC_SIZE, ngx_mcds_counter_async_drop);
 
 static ngx_queue_t  ngx_mcds_counter_async_flushes;
-static uint64_t     ngx_mcds_counter_async_lost;  /* changes, not logged yet */
+static uint64_t     ngx_mcds_counter_async_lost;  /* lost changes of counters
+                                                     that are not logged yet */
 static char        *ngx_mcds_counter_async_reason;
-static ngx_event_t  ngx_mcds_counter_async_event;  /* logs lost changes */
+static ngx_event_t  ngx_mcds_counter_async_event;  /* event that logs lost
+                                                      changes */
 
 
 ngx_int_t

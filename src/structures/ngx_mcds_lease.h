@@ -74,10 +74,11 @@ typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
 typedef struct {
     ngx_mcds_pool_t       *pool;
     ngx_str_t              key;
-    uint32_t               ttl;        /* time for which the lease outlives its
+    uint32_t               ttl;        /* time for which a lease outlives its
                                           owner, at least 2 seconds */
     ngx_str_t              text;       /* text of an open lease, or empty */
-    ngx_mcds_lease_left_t *left;       /* data in a page's lease, or NULL */
+    ngx_mcds_lease_left_t *left;       /* gets the data in a page's lease; or
+                                          NULL */
     unsigned               at_once:1;
 } ngx_mcds_lease_wish_t;
 

@@ -37,38 +37,46 @@ struct ngx_mcds_lease_s {
     ngx_event_t          timer;        /* timer that extends the lease */
     uint64_t             cas;
     ngx_msec_t           sent;         /* start of the lease's time to live */
-    ngx_msec_t           sure;         /* guaranteed end of the time to live */
-    uint32_t             ttl;          /* guaranteed lifetime of the lease */
-    uint32_t             lasting;      /* time to live to send for the item */
+    ngx_msec_t           sure;         /* guaranteed end of the lease's time to
+                                          live */
+    uint32_t             ttl;          /* guaranteed lifetime of the lease,
+                                          seconds */
+    uint32_t             lasting;      /* time to live to send for the lease's
+                                          item */
     uint32_t             keep;
     ngx_msec_t           since;        /* when the lease was acquired */
-    ngx_msec_t           end;          /* end of the search for a doubtful
+    ngx_msec_t           end;          /* end of the search for an item whose
+                                          add had no reply */
+    ngx_mcds_lease_left_t *kept;       /* the caller's memory for the data in a
+                                          page's lease, or NULL */
+    ngx_msec_t           step;         /* interval of looks for an item whose
+                                          add had no reply */
+    ngx_str_t            old;          /* present content of the lease's item */
+    ngx_str_t            text;         /* content to write to the lease's
                                           item */
-    ngx_mcds_lease_left_t *kept;       /* the caller's data in a page's lease,
-                                          or NULL */
-    ngx_msec_t           step;         /* interval of looks for a doubtful
-                                          item */
-    ngx_str_t            old;          /* present content of the item */
-    ngx_str_t            text;         /* content to write to the item */
     size_t               token_len;
     u_char               token[NGX_MCDS_LEASE_TEXT];
-    u_char               next[NGX_MCDS_LEASE_TEXT];  /* replaces the token */
+    u_char               next[NGX_MCDS_LEASE_TEXT];  /* text that replaces the
+                                                        lease's token */
     u_char               seen[NGX_MCDS_KEPT_LEN];
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* the lease of a page, see
                                           ngx_mcds_key.h */
-    unsigned             at_once:1;    /* take over a lease before its time */
-    unsigned             open:1;       /* the item of key has the caller's
-                                          text */
+    unsigned             at_once:1;    /* take over the lease of another owner
+                                          before its time */
+    unsigned             open:1;       /* open lease: the item of key has the
+                                          caller's text */
     unsigned             released:1;
-    unsigned             stays:1;      /* the released item is not deleted */
+    unsigned             stays:1;      /* the item of the released lease is not
+                                          deleted */
     unsigned             unsure:1;     /* a command for the lease had no
                                           reply */
     unsigned             told:1;       /* the caller knows of the loss of the
                                           lease */
-    unsigned             doubt:1;      /* the add of the item never had a
-                                          reply */
-    unsigned             answered:1;   /* memcached has replied after the add */
+    unsigned             doubt:1;      /* the add of the lease's item never had
+                                          a reply */
+    unsigned             answered:1;   /* memcached has replied after an add
+                                          without a reply */
     ngx_str_t            key;
 };
 

@@ -28,7 +28,8 @@
 
 
 typedef enum {
-    NGX_MCDS_LOCK_WAITING = 0,    /* waiting in the line, or to be refused */
+    NGX_MCDS_LOCK_WAITING = 0,    /* the request waits in the line, or is to be
+                                     refused */
     NGX_MCDS_LOCK_ADDING,
     NGX_MCDS_LOCK_COUNTING,
     NGX_MCDS_LOCK_WRITING,
@@ -42,11 +43,13 @@ typedef struct {
     ngx_mcds_index_node_t    node;
     ngx_mcds_pool_t         *pool;
     ngx_uint_t               refs;
-    ngx_queue_t              line;     /* waiters, first come first served */
+    ngx_queue_t              line;     /* requests that wait for the lock, first
+                                          come first served */
     ngx_uint_t               waiters;
     ngx_mcds_lock_t         *trying;
     ngx_mcds_lock_t         *holder;
-    ngx_event_t              timer;    /* timer of the next attempt */
+    ngx_event_t              timer;    /* timer of the next attempt to acquire
+                                          the lock */
     ngx_msec_t               series;   /* when the lock's series of owners in
                                           this worker began */
     unsigned                 in_series:1;
@@ -55,21 +58,27 @@ typedef struct {
 
 
 struct ngx_mcds_lock_s {
-    ngx_queue_t             queue;     /* link in gate->line */
-    ngx_mcds_gate_t        *gate;      /* gate; NULL: the lock was lost */
+    ngx_queue_t             queue;     /* link in the line of the lock's
+                                          waiters */
+    ngx_mcds_gate_t        *gate;      /* gate of the lock; NULL: the lock was
+                                          lost */
     ngx_mcds_lock_pt        handler;
     void                   *data;
     ngx_mcds_lease_t       *lease;
-    ngx_mcds_op_t           op;        /* increments the fence counter */
-    ngx_uint_t              step;      /* step of ngx_mcds_lock_step_e */
-    ngx_uint_t              status;    /* result for the handler */
+    ngx_mcds_op_t           op;        /* increments the lock's fence counter */
+    ngx_uint_t              step;      /* step of the request, of
+                                          ngx_mcds_lock_step_e */
+    ngx_uint_t              status;    /* result of the request, for the
+                                          handler */
     uint32_t                ttl;
     ngx_msec_t              start;
     ngx_msec_t              wait;
-    ngx_event_t             timer;     /* timer that ends the wait */
+    ngx_event_t             timer;     /* timer that ends the wait for the
+                                          lock */
     ngx_mcds_lock_item_t    item;
     u_char                  owner[NGX_MCDS_LOCK_OWNER];
-    unsigned                lined:1;   /* the request is in gate->line */
+    unsigned                lined:1;   /* the request is in the line of the
+                                          lock's waiters */
     unsigned                asked:1;   /* another owner had the lock */
     unsigned                over:1;    /* the request has no time, or no
                                           interest, left */

@@ -117,12 +117,13 @@ typedef void (*ngx_mcds_lock_pt)(void *data, ngx_mcds_lock_t *lock,
 typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_str_t             key;
-    ngx_str_t             owner;     /* name; empty: is generated */
+    ngx_str_t             owner;     /* name of the lock's owner; empty: is
+                                        generated */
     uint32_t              ttl;       /* guaranteed lifetime of the lock,
                                         seconds */
     ngx_msec_t            wait;      /* maximum wait for the lock, ms */
-    ngx_uint_t            waiters;   /* maximum number of waiters in this
-                                        worker */
+    ngx_uint_t            waiters;   /* maximum number of waiters for the lock
+                                        in this worker */
 } ngx_mcds_lock_wish_t;
 
 
@@ -177,7 +178,8 @@ ngx_str_t *ngx_mcds_lock_owner(ngx_mcds_lock_t *lock);
  */
 
 typedef struct {
-    uint64_t              number;    /* number of the owner; 0: not known yet */
+    uint64_t              number;    /* number of the lock's owner; 0: not known
+                                        yet */
     ngx_str_t             owner;
 } ngx_mcds_lock_item_t;
 

@@ -80,9 +80,11 @@
 typedef struct {
     ngx_mcds_pool_t       *pool;
     ngx_str_t              name;
-    ngx_msec_t             chunk;      /* length of a chunk, ms */
-    ngx_uint_t             chunks;     /* number of chunks that are kept */
-    size_t                 max_chunk;  /* maximum bytes of an item, about */
+    ngx_msec_t             chunk;      /* length of a chunk of the log, ms */
+    ngx_uint_t             chunks;     /* number of chunks of the log that are
+                                          kept */
+    size_t                 max_chunk;  /* maximum bytes of an item of the log,
+                                          about */
     ngx_mcds_stat_t       *stat;       /* statistics of the log, or NULL */
 } ngx_mcds_log_t;
 
@@ -105,13 +107,15 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t               first;      /* start of the interval, ms since the
-                                          epoch */
-    uint64_t               last;       /* end of the interval, inclusive */
-    ngx_mcds_log_id_t      after;      /* only lines after this id; zeroed: all
-                                          lines */
+    uint64_t               first;      /* start of the interval to read, ms
+                                          since the epoch */
+    uint64_t               last;       /* end of the interval to read,
+                                          inclusive */
+    ngx_mcds_log_id_t      after;      /* read only lines after this id; zeroed:
+                                          all lines */
     ngx_uint_t             limit;      /* maximum number of lines to read */
-    ngx_uint_t             newest;     /* 1: the last lines, not the first */
+    ngx_uint_t             newest;     /* 1: read the last lines of the
+                                          interval, not the first */
 } ngx_mcds_log_range_t;
 
 
@@ -212,9 +216,12 @@ u_char *ngx_mcds_log_end(u_char *frame, u_char *last);
 typedef struct {
     size_t                 at;
     size_t                 pos;
-    size_t                 end;        /* end of the frame that pos is in */
-    size_t                 foreign;    /* bytes that are not in frames */
-    size_t                 spent;      /* bytes searched for frames in vain */
+    size_t                 end;        /* end of the frame of lines that pos is
+                                          in */
+    size_t                 foreign;    /* bytes of the item that are not in
+                                          frames */
+    size_t                 spent;      /* bytes of the item searched for frames
+                                          in vain */
     ngx_str_t              host;
     uint64_t               writer;
     uint64_t               seq;
@@ -256,14 +263,14 @@ ngx_int_t ngx_mcds_log_id_parse(ngx_mcds_log_id_t *id, ngx_str_t *text);
 ngx_uint_t ngx_mcds_log_sort(ngx_mcds_log_event_t *events, ngx_uint_t n);
 
 
-/* a run of consecutive line numbers of a writer of a log */
+/* a run of consecutive numbers of lines of a log's writer */
 
 typedef struct {
     uint64_t                writer;
     uint64_t                first;
     uint64_t                last;
-    uint64_t                next;       /* first number of the writer's next
-                                           run */
+    uint64_t                next;       /* first line number of the writer's
+                                           next run */
 } ngx_mcds_log_run_t;
 
 
@@ -276,8 +283,8 @@ typedef struct {
     ngx_mcds_log_run_t     *runs;
     ngx_uint_t              n;
     ngx_uint_t              max;
-    ngx_uint_t              current;    /* index of the run that was used
-                                           last */
+    ngx_uint_t              current;    /* index of the run of lines that was
+                                           used last */
 } ngx_mcds_log_seen_t;
 
 

@@ -30,7 +30,7 @@ typedef struct {
     ngx_uint_t              look;
     ngx_mcds_log_id_t       newest;
     ngx_mcds_log_events_t   events;
-    ngx_array_t             values;     /* the memory of the lines,
+    ngx_array_t             values;     /* the values in which the lines are,
                                            ngx_mcds_value_t * */
     ngx_pool_t             *pool;
     ngx_mcds_value_t       *text;

@@ -23,9 +23,10 @@
 
 typedef struct {
     uint64_t                  cas;
-    size_t                    at;        /* end of the lines that were read */
-    ngx_mcds_value_t         *value;     /* value that this look has read, or
-                                            NULL */
+    size_t                    at;        /* end of the lines of the item that
+                                            were read */
+    ngx_mcds_value_t         *value;     /* value of the item that this look has
+                                            read, or NULL */
 } ngx_mcds_log_part_t;
 
 
@@ -46,13 +47,17 @@ struct ngx_mcds_log_feed_s {
     ngx_queue_t               chunks;    /* chunks of the log, the oldest
                                             first */
     ngx_event_t               event;
-    ngx_mcds_log_batch_t     *batch;     /* lines that have not settled yet */
-    ngx_mcds_log_id_t         newest;    /* largest id of a delivered line */
+    ngx_mcds_log_batch_t     *batch;     /* lines of the log that have not
+                                            settled yet */
+    ngx_mcds_log_id_t         newest;    /* largest id of a line that has
+                                            settled */
     uint64_t                  settled;
     ngx_uint_t                waiting;
     ngx_uint_t                looks;
-    ngx_uint_t                rc;        /* result of the current look */
-    unsigned                  ready:1;   /* the first look is complete */
+    ngx_uint_t                rc;        /* result of the current look for new
+                                            lines */
+    unsigned                  ready:1;   /* the first look for new lines is
+                                            complete */
 };
 
 
@@ -63,7 +68,8 @@ typedef struct {
     ngx_mcds_log_feed_t      *feed;
     ngx_mcds_log_chunk_t     *chunk;
     ngx_uint_t                part;
-    ngx_uint_t                whole;     /* 1: with the item's value */
+    ngx_uint_t                whole;     /* 1: a query for the item with its
+                                            value */
 } ngx_mcds_log_ask_t;
 
 

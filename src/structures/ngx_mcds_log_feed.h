@@ -40,8 +40,8 @@ typedef void (*ngx_mcds_log_follow_pt)(void *data, ngx_uint_t rc,
 
 typedef struct {
     ngx_queue_t             queue;
-    ngx_mcds_log_feed_t    *feed;       /* feed of the log; NULL: does not
-                                           follow */
+    ngx_mcds_log_feed_t    *feed;       /* feed of the log; NULL: the follower
+                                           does not follow */
     ngx_mcds_log_follow_pt  handler;
     void                   *data;
 } ngx_mcds_log_follower_t;

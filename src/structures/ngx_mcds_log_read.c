@@ -31,9 +31,11 @@ typedef struct {
     ngx_mcds_log_read_t      *read;
     uint64_t                  chunk;
     ngx_mcds_log_events_t     events;
-    ngx_uint_t                asked;     /* number of items requested */
+    ngx_uint_t                asked;     /* number of items of the chunk that
+                                            were requested */
     ngx_uint_t                waiting;
-    unsigned                  ended:1;   /* an item is missing: no more items */
+    unsigned                  ended:1;   /* an item of the chunk is missing:
+                                            there are no more items */
 } ngx_mcds_log_slot_t;
 
 
@@ -49,22 +51,26 @@ typedef struct {
 struct ngx_mcds_log_read_s {
     ngx_mcds_log_t           *log;
     ngx_mcds_log_range_t      range;
-    ngx_mcds_log_read_pt      handler;   /* gets the lines; NULL: was called */
+    ngx_mcds_log_read_pt      handler;   /* handler that gets the lines; NULL:
+                                            was called */
     void                     *data;
     ngx_pool_t               *pool;
     ngx_event_t               event;
 
-    ngx_mcds_log_slot_t      *slots;     /* chunks in the order of their use */
+    ngx_mcds_log_slot_t      *slots;     /* chunks of the log, in the order of
+                                            their use */
     ngx_uint_t                nslots;
     ngx_uint_t                begun;
     ngx_uint_t                done;
 
-    ngx_array_t               values;    /* memory of lines, ngx_mcds_value_t
-                                            * */
-    size_t                    held;      /* total bytes of the values */
-    ngx_uint_t                lines;     /* lines of the chunks that are done */
-    ngx_queue_t               items;     /* items, ngx_mcds_log_item_t, being
-                                            read */
+    ngx_array_t               values;    /* values in which the lines are,
+                                            ngx_mcds_value_t * */
+    size_t                    held;      /* total bytes of the values in which
+                                            the lines are */
+    ngx_uint_t                lines;     /* number of lines of the chunks that
+                                            are done */
+    ngx_queue_t               items;     /* items of the log that are being
+                                            read, ngx_mcds_log_item_t */
     ngx_queue_t               spare;
     ngx_uint_t                rc;
 };

@@ -53,18 +53,18 @@ struct ngx_mcds_log_writer_s {
     uint64_t                seq;        /* number of the next line */
     uint64_t                time;       /* time of the last line */
 
-    ngx_mcds_op_t           op;         /* sends the first frame */
+    ngx_mcds_op_t           op;         /* sends the first frame of lines */
     ngx_queue_t             frames;
-    size_t                  pending;    /* bytes of all waiting frames */
+    size_t                  pending;    /* bytes of all frames of lines */
     ngx_event_t             event;
 
     uint64_t                chunk;      /* chunk of the last frame sent */
     ngx_uint_t              part;       /* item of the last frame sent */
     size_t                  written;    /* bytes of this writer in that item */
     ngx_uint_t              verb;
-    ngx_queue_t             asides;     /* commands beside the frames */
+    ngx_queue_t             asides;     /* commands sent beside the frames */
     ngx_uint_t              lost;       /* lost lines, not logged yet */
-    ngx_uint_t              rc;         /* why the lines were lost */
+    ngx_uint_t              rc;         /* result by which lines were lost */
     ngx_uint_t              taken;      /* lines of the first put that are
                                            stored */
     ngx_msec_t              said;
@@ -72,7 +72,7 @@ struct ngx_mcds_log_writer_s {
 
     unsigned                busy:1;     /* the first frame is being sent */
     unsigned                added:1;    /* the item exists, or is full */
-    unsigned                crowded:1;  /* the next item is to be used */
+    unsigned                crowded:1;  /* use the next item of the chunk */
     unsigned                failing:1;
     unsigned                silent:1;   /* a loss of lines was logged */
     unsigned                exiting:1;
@@ -149,7 +149,7 @@ ngx_mcds_log_open(ngx_mcds_log_t *log)
     writer->op.handler = ngx_mcds_log_handler;
     writer->op.data = writer;
 
-    /* not cancelable: a worker does not exit before its lines are appended */
+    /* the timer is not cancelable: lines are appended before a worker exits */
 
     writer->event.handler = ngx_mcds_log_event_handler;
     writer->event.data = writer;
@@ -195,7 +195,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
 }
 
 
-/* Returns a frame with room for so many bytes; NULL if there is none. */
+/* Returns a frame for lines with so many free bytes; NULL if there is none. */
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)

@@ -35,9 +35,9 @@ typedef struct ngx_mcds_outbox_s  ngx_mcds_outbox_t;
 
 
 typedef enum {
-    NGX_MCDS_OUTBOX_BUFFER = 1,        /* sums of a pool's counters, for
+    NGX_MCDS_OUTBOX_BUFFER = 1,        /* unsent sums of a pool's counters, for
                                           ngx_mcds_outbox_take() */
-    NGX_MCDS_OUTBOX_POST               /* sums to post, for
+    NGX_MCDS_OUTBOX_POST               /* sums to post to the origin, for
                                           ngx_mcds_outbox_mark() */
 } ngx_mcds_outbox_kind_e;
 
@@ -45,7 +45,7 @@ typedef enum {
 /* an account of the outbox: a destination of sums, in shared memory */
 
 typedef struct {
-    ngx_uint_t          kind;          /* kind of account; 0: unused */
+    ngx_uint_t          kind;          /* kind of the account; 0: unused */
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
     ngx_uint_t          generation;    /* generation of the configuration that
@@ -54,18 +54,20 @@ typedef struct {
     uint64_t            added;         /* number of additions to the account */
     uint64_t            clean;         /* "added" when the account was last
                                           empty */
-    uint64_t            lost;          /* total of sums that found no room */
+    uint64_t            lost;          /* total of sums that found no room in
+                                          the outbox */
     uint64_t            said;          /* part of "lost" that was logged */
     ngx_msec_t          told;          /* when "lost" was last logged */
 
     ngx_msec_t          since;         /* when the account became non-empty, or
                                           was last posted */
-    ngx_msec_t          retry;         /* earliest time of the next attempt */
-    ngx_msec_t          delay;         /* delay of the next attempt; 0: no
-                                          failure */
+    ngx_msec_t          retry;         /* earliest time of the next attempt to
+                                          send */
+    ngx_msec_t          delay;         /* delay of the next attempt to send; 0:
+                                          no failure */
 
     /* fields of an account whose sums are sent in batches */
-    uint64_t            batch;         /* batch that is marked and not
+    uint64_t            batch;         /* batch of sums that is marked and not
                                           acknowledged, or 0 */
     ngx_pid_t           owner;         /* process that sends the sums, or 0 */
     ngx_msec_t          alive;         /* last sign of life of the owner */
@@ -84,7 +86,8 @@ typedef struct {
     uint64_t            initial;
     uint32_t            ttl;           /* remaining time to live of the counter
                                           in seconds; 0: no expiry */
-    ngx_uint_t          flags;         /* flags of the caller, up to 255 */
+    ngx_uint_t          flags;         /* flags of the caller for the counter,
+                                          up to 255 */
 } ngx_mcds_outbox_item_t;
 
 

@@ -45,22 +45,26 @@ typedef struct {
 
 
 typedef struct {
-    uint32_t                  next;       /* next slot in the chain, or next
-                                             free slot */
+    uint32_t                  next;       /* next slot in the chain, or of the
+                                             free slots */
     uint32_t                  more;       /* slot with the rest of the key */
     u_char                    account;    /* account; 0: the slot is free, or
                                              has the rest of a key */
     u_char                    flags;
-    uint16_t                  len;        /* length of the whole key */
+    uint16_t                  len;        /* length of the whole key of the
+                                             counter */
     uint32_t                  ttl;
 
     uint64_t                  id;
-    int64_t                   total;      /* sum of all additions */
+    int64_t                   total;      /* sum of all additions to the
+                                             counter */
 
     union {
         struct {
-            int64_t           marked;     /* total when marked for the batch */
-            int64_t           posted;     /* total that is acknowledged */
+            int64_t           marked;     /* total when it was marked for the
+                                             batch */
+            int64_t           posted;     /* part of the total that is
+                                             acknowledged */
             uint64_t          batch;
         } post;
 
@@ -92,14 +96,16 @@ struct ngx_mcds_outbox_s {
     ngx_uint_t                nsets;
 
     uint32_t                 *heads;
-    ngx_uint_t                nheads;     /* number of heads, a power of two */
+    ngx_uint_t                nheads;     /* number of heads of chains, a power
+                                             of two */
 
-    u_char                   *slots;      /* all slots; slot 0 is not used */
+    u_char                   *slots;      /* all slots of the outbox; slot 0 is
+                                             not used */
     ngx_uint_t                nslots;
     ngx_uint_t                nfree;
     uint32_t                  free;
 
-    /* all accounts; account 0 is not used */
+    /* all accounts of the outbox; account 0 is not used */
     ngx_mcds_account_t        accounts[NGX_MCDS_OUTBOX_ACCOUNTS + 1];
 };
 

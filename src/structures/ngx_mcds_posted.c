@@ -15,7 +15,7 @@
 #include "ngx_mcds_timer.h"
 
 
-/* the interval at which the timer looks for posted events, ms */
+/* the interval at which a timer looks for posted events, ms */
 #define NGX_MCDS_POSTED_TIME 20
 
 

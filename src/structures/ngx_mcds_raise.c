@@ -59,17 +59,21 @@ typedef struct {
 
 struct ngx_mcds_raise_s {
     ngx_mcds_index_node_t  node;
-    ngx_queue_t            wishes;     /* waiting changes, ngx_mcds_wish_t */
-    ngx_uint_t             judged;     /* number of wishes in "target" */
+    ngx_queue_t            wishes;     /* waiting changes of the counter,
+                                          ngx_mcds_wish_t */
+    ngx_uint_t             judged;     /* number of changes that are part of
+                                          "target" */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
-    ngx_uint_t             ends;       /* the counter has its own ttl */
-    int64_t                age;        /* age of the known number, seconds */
+    ngx_uint_t             ends;       /* the counter has a time to live of its
+                                          own */
+    int64_t                age;        /* age of the counter's known number,
+                                          seconds */
 
     uint64_t               target;
     uint64_t               largest;
-    ngx_uint_t             left;       /* number of missing answers */
+    ngx_uint_t             left;       /* number of servers without an answer */
     ngx_uint_t             tries;
     ngx_uint_t             failed;
     ngx_uint_t             raised;

@@ -100,11 +100,12 @@ typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
 
 typedef struct {
     ngx_queue_t          queue;
-    uint64_t             known;        /* number known when the command was
+    uint64_t             known;        /* number known when the change was
                                           sent */
     uint64_t             sum;          /* sum of the change; 0: a read */
     ngx_msec_t           sent;         /* start of the pool's timeout, after
-                                          which the wish ends */
+                                          which the wish to raise the counter
+                                          ends */
     ngx_mcds_raise_pt    handler;
     void                *data;
 } ngx_mcds_wish_t;

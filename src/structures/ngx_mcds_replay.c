@@ -39,11 +39,14 @@ static void ngx_mcds_replay_lost_handler(ngx_event_t *ev);
 static ngx_array_t  *ngx_mcds_replay_pools;
 static ngx_uint_t    ngx_mcds_replay_generation;
 static ngx_event_t   ngx_mcds_replay_event;
-static ngx_uint_t    ngx_mcds_replay_pool;      /* number of the present pool */
+static ngx_uint_t    ngx_mcds_replay_pool;      /* number of the pool whose
+                                                   changes are sent */
 static ngx_uint_t    ngx_mcds_replay_cursor;
 static ngx_uint_t    ngx_mcds_replay_under_way;
-static ngx_uint_t    ngx_mcds_replay_failed;    /* failures in this pass */
-static ngx_uint_t    ngx_mcds_replay_again;     /* 1: the pass continues */
+static ngx_uint_t    ngx_mcds_replay_failed;    /* changes that failed in this
+                                                   pass over the pools */
+static ngx_uint_t    ngx_mcds_replay_again;     /* 1: the pass over the pools
+                                                   continues */
 static uint64_t      ngx_mcds_replay_lost;
 static ngx_event_t   ngx_mcds_replay_lost_event;
 

@@ -61,31 +61,31 @@
 
 
 struct ngx_mcds_increment_s {
-    ngx_queue_t          queue;        /* link in seed->growing */
+    ngx_queue_t          queue;        /* link in the seed's queue of changes */
     ngx_mcds_seed_t     *seed;         /* seed of the counter; NULL: the change
                                           is being counted */
     ngx_event_t          timer;
     ngx_msec_t           deadline;
-    ngx_mcds_count_pt    handler;      /* gets the number; NULL: the request
-                                          does not wait */
+    ngx_mcds_count_pt    handler;      /* handler that gets the number; NULL:
+                                          the request does not wait */
     void                *data;
     int64_t              delta;
     ngx_mcds_source_t    source;
     ngx_mcds_counter_t   counter;
-    ngx_uint_t           sought;       /* 1: there was no counter */
+    ngx_uint_t           sought;       /* 1: there was no counter to change */
 };
 
 
 struct ngx_mcds_seed_s {
     ngx_mcds_index_node_t  node;
-    ngx_mcds_op_t          op;           /* command of the seed, one at a
+    ngx_mcds_op_t          op;           /* command for the counter, one at a
                                             time */
-    ngx_queue_t            growing;    /* changes that wait,
+    ngx_queue_t            growing;    /* waiting changes of the counter,
                                           ngx_mcds_increment_t */
 
     /*
-     * one of growing, which sums up changes whose requests no longer wait; or
-     * NULL
+     * one of the waiting changes, which sums up those whose requests no longer
+     * wait; or NULL
      */
     ngx_mcds_increment_t  *silent;
 

@@ -47,12 +47,13 @@ typedef void (*ngx_mcds_counted_pt)(void *data, ngx_str_t *key, int64_t delta);
 
 typedef struct {
     ngx_mcds_seed_pt     fetch;
-    ngx_mcds_counted_pt  counted;      /* called for each change, or NULL */
+    ngx_mcds_counted_pt  counted;      /* called for each change of the counter,
+                                          or NULL */
     void                *data;         /* data of counted(), not of a request */
     ngx_msec_t           timeout;
-    ngx_uint_t           skip;         /* 1: without the initial number nothing
-                                          is counted; 0: counts from the known
-                                          or initial number */
+    ngx_uint_t           skip;         /* 1: without an initial number changes
+                                          are not counted; 0: they count from
+                                          the known or initial number */
 } ngx_mcds_source_t;
 
 

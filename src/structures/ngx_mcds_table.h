@@ -121,14 +121,18 @@ typedef struct {
                                           change */
     ngx_str_t                   name;
     ngx_str_t                   value;
-    uint32_t                    ttl;   /* time to live, seconds; 0: no expiry */
+    uint32_t                    ttl;   /* time to live of the element, seconds;
+                                          0: no expiry */
     uint64_t                    cas;   /* CAS value that the element must have,
                                           for SET and DELETE; 0: any */
-    int64_t                     expiry;  /* CHECK: expiry in the list */
+    int64_t                     expiry;  /* CHECK: expiry of the element in the
+                                            list */
 
-    ngx_uint_t                  rc;    /* result; CHECK: that of the look */
+    ngx_uint_t                  rc;    /* result for the element; CHECK: that of
+                                          the look */
 
-    ngx_mcds_table_change_t    *change;  /* for table.c, as the fields below */
+    ngx_mcds_table_change_t    *change;  /* for table.c, as the fields below:
+                                            the change of the element */
     ngx_mcds_op_t               op;
     unsigned                    touched:1;
     unsigned                    listed:1;
@@ -188,8 +192,8 @@ typedef struct {
 /* the names in the list of a table */
 
 typedef struct {
-    ngx_mcds_table_name_t      *name;  /* names, also those that no longer
-                                          exist */
+    ngx_mcds_table_name_t      *name;  /* names of the list, also those that no
+                                          longer exist */
     ngx_uint_t                  n;
     ngx_uint_t                  there;
 } ngx_mcds_table_names_t;

@@ -35,8 +35,9 @@
 
 
 typedef struct {
-    ngx_mcds_index_node_t       node;      /* index node, by the element's name;
-                                              busy during a read */
+    ngx_mcds_index_node_t       node;      /* index node, by the name of the
+                                              element; busy while the element is
+                                              read */
     ngx_queue_t                 waits;
     ngx_mcds_op_t               op;
     ngx_str_t                   table;     /* key of the element's table */

@@ -42,14 +42,16 @@ typedef struct {
                                           multiple of slots */
     uint32_t                slots;     /* number of slots, 1 to
                                           NGX_MCDS_TOP_SLOTS */
-    ngx_uint_t              keys;      /* number of keys that are watched */
-    ngx_uint_t              size;      /* number of keys that are shown */
-    ngx_msec_t              flush;     /* interval at which workers merge and
-                                          read, ms */
+    ngx_uint_t              keys;      /* number of keys that a worker
+                                          watches */
+    ngx_uint_t              size;      /* number of keys that the list shows */
+    ngx_msec_t              flush;     /* interval at which workers merge counts
+                                          and read the list, ms */
 
     ngx_mcds_stat_t        *stat;      /* statistics of the list, or NULL */
 
-    ngx_mcds_top_state_t   *state;     /* state of this worker, or NULL */
+    ngx_mcds_top_state_t   *state;     /* state of the list in this worker, or
+                                          NULL */
 } ngx_mcds_top_t;
 
 
@@ -61,7 +63,8 @@ typedef struct {
 typedef struct {
     uint64_t                total;
     ngx_uint_t              n;
-    ngx_mcds_ranked_t     **ranked;    /* keys, the most frequent one first */
+    ngx_mcds_ranked_t     **ranked;    /* keys of the list, the most frequent
+                                          one first */
 } ngx_mcds_top_list_t;
 
 

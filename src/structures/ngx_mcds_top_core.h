@@ -31,8 +31,8 @@
 
 struct ngx_mcds_top_wait_s {
     ngx_queue_t              queue;
-    ngx_mcds_top_pt          handler;      /* is called after the reading; NULL:
-                                              canceled */
+    ngx_mcds_top_pt          handler;      /* called after the reading of the
+                                              list; NULL: canceled */
     void                    *data;
 };
 
@@ -44,7 +44,8 @@ typedef struct {
     ngx_mcds_top_t          *top;
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
-    ngx_uint_t               final;        /* 1: the slot has ended */
+    ngx_uint_t               final;        /* 1: the slot has ended, and is not
+                                              read again */
 } ngx_mcds_top_part_t;
 
 
@@ -61,14 +62,18 @@ struct ngx_mcds_top_state_s {
     uint64_t                 current_slot;
     uint64_t                 old_slot;
     uint64_t                 flying_slot;
-    ngx_mcds_update_t        update;       /* merge into the item of
+    ngx_mcds_update_t        update;       /* merge of counts into the item of
                                               flying_slot */
     u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
-    size_t                   fits;         /* size known to fit an item */
-    size_t                   trial;        /* size of an item being tried */
-    ngx_mcds_op_t            op;           /* command that tries the size */
+    size_t                   fits;         /* size that is known to fit an
+                                              item */
+    size_t                   trial;        /* size of an item that is being
+                                              tried */
+    ngx_mcds_op_t            op;           /* command that tries the size of an
+                                              item */
     ngx_event_t              give;
-    ngx_msec_t               given;        /* time of the last merge */
+    ngx_msec_t               given;        /* time of the last merge of
+                                              counts */
 
     /* fields of the reading of the list */
 
@@ -78,19 +83,24 @@ struct ngx_mcds_top_state_s {
                                               added up */
     ngx_msec_t               asked;        /* when a request last used the
                                               list */
-    ngx_msec_t               read;         /* time of the last reading */
-    ngx_uint_t               rc;           /* failure of the last reading */
-    ngx_uint_t               failed;       /* failure of this reading */
-    time_t                   now;          /* time of this reading */
-    ngx_mcds_topk_t         *ended;        /* sum of the slots that have
-                                              ended */
-    uint64_t                 ended_slot;   /* present slot at the time of
-                                              "ended" */
+    ngx_msec_t               read;         /* time of the last reading of the
+                                              list */
+    ngx_uint_t               rc;           /* failure of the last reading of the
+                                              list */
+    ngx_uint_t               failed;       /* failure of this reading of the
+                                              list */
+    time_t                   now;          /* time of this reading of the
+                                              list */
+    ngx_mcds_topk_t         *ended;        /* sum of the counts of slots that
+                                              have ended */
+    uint64_t                 ended_slot;   /* present slot when "ended" was
+                                              summed up */
     ngx_uint_t               ended_n;
     ngx_mcds_topk_t         *shown;
-    ngx_mcds_topk_t         *next;         /* sum that is shown next */
+    ngx_mcds_topk_t         *next;         /* sum of counts that is shown
+                                              next */
     ngx_event_t              adder;
-    ngx_uint_t               adding;       /* number of slots added up */
+    ngx_uint_t               adding;       /* number of slots added up so far */
     ngx_mcds_ranked_t      **order;
     ngx_mcds_top_list_t      list;
 
@@ -100,10 +110,10 @@ struct ngx_mcds_top_state_s {
     unsigned                 ending:1;     /* slots that have ended are added
                                               up */
     unsigned                 warned:1;
-    unsigned                 bounded:1;    /* larger items do not fit a
-                                              server */
+    unsigned                 bounded:1;    /* larger items do not fit a server
+                                              of the pool */
 
-    ngx_mcds_top_part_t      part[1];      /* slots of the window, a ring */
+    ngx_mcds_top_part_t      part[1];      /* the slots of the list, a ring */
 };
 
 

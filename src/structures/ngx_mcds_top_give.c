@@ -405,7 +405,7 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        /* the item goes to a server with another limit of items */
+        /* the item goes to a server with another limit of the size of items */
 
         if (state->fits / 2 >= NGX_MCDS_TOP_FEW) {
             ngx_mcds_top_bound(top, state->fits / 2);

@@ -70,9 +70,11 @@ struct ngx_mcds_update_s {
     ngx_mcds_handler_pt     handler;    /* gets the result of the last write;
                                            may free the update, or use it
                                            again */
-    void                   *data;       /* data of all these functions */
+    void                   *data;       /* data of the functions edit, handler,
+                                           read and again */
 
-    ngx_uint_t              max;        /* maximum number of further attempts */
+    ngx_uint_t              max;        /* maximum number of attempts after the
+                                           first one */
     ngx_msec_t            (*again)(void *data, ngx_uint_t tries);
                                         /*
                                          * called before each further attempt;
@@ -86,10 +88,11 @@ struct ngx_mcds_update_s {
 
     /* private fields of the update, for update.c */
 
-    ngx_uint_t              tries;      /* number of further attempts so far */
+    ngx_uint_t              tries;      /* number of attempts after the first
+                                           one */
     ngx_mcds_op_t           op;
-    ngx_event_t             event;      /* event of the next attempt; the worker
-                                           does not exit before */
+    ngx_event_t             event;      /* event of the update's next attempt;
+                                           the worker does not exit before */
 };
 
 

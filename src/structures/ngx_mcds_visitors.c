@@ -62,7 +62,8 @@ struct ngx_mcds_sum_s {
     ngx_mcds_visitors_t   visitors;
     time_t                now;
     uint64_t              value;
-    ngx_mcds_sum_pt       handler;     /* gets the sum; NULL: canceled */
+    ngx_mcds_sum_pt       handler;     /* handler that gets the sum of visitors;
+                                          NULL: canceled */
     void                 *data;
 };
 
@@ -77,30 +78,34 @@ typedef struct {
     ngx_mcds_shown_t     *shown;
     uint64_t              slot;
     uint64_t              count;
-    time_t                fetched;     /* when the count was read; 0: unknown */
+    time_t                fetched;     /* when the count of the slot was read;
+                                          0: unknown */
 } ngx_mcds_part_t;
 
 
 /* the sum of visitors of one key */
 
 struct ngx_mcds_shown_s {
-    ngx_mcds_index_node_t node;        /* index node; idle: no answer is
-                                          missing */
+    ngx_mcds_index_node_t node;        /* index node; idle: no server's answer
+                                          is missing */
     ngx_mcds_visitors_t   visitors;
 
-    uint64_t              slot;        /* slot in which value is shown, or is
+    uint64_t              slot;        /* slot in which "value" is shown, or is
                                           being fetched */
     uint64_t              value;
-    uint64_t              before;      /* the sum one slot earlier */
+    uint64_t              before;      /* the sum of visitors one slot
+                                          earlier */
     time_t                fetched;
 
-    ngx_queue_t           sums;        /* waiting requests, ngx_mcds_sum_t */
-    ngx_uint_t            missing;     /* number of missing answers */
+    ngx_queue_t           sums;        /* requests that wait for the sum,
+                                          ngx_mcds_sum_t */
+    ngx_uint_t            missing;     /* number of counts of slots without an
+                                          answer */
     ngx_uint_t            rc;
 
     unsigned              known:1;
 
-    uint32_t              size;        /* length of the ring "part" */
+    uint32_t              size;        /* number of slots in the ring "part" */
     ngx_mcds_part_t       part[1];
 };
 
