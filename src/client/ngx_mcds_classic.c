@@ -19,11 +19,14 @@
 
 
 typedef enum {
-    NGX_MCDS_STEP_CHECK = 0,      /* "gets", to compare the old value */
-    NGX_MCDS_STEP_CHANGE,         /* the command of the operation itself */
-    NGX_MCDS_STEP_CREATE,         /* "add", which creates a missing counter */
-    NGX_MCDS_STEP_LEARN           /* "gets", to learn the CAS value of the new
+    NGX_MCDS_STEP_CHECK = 0,      /* the step "gets", to compare the old
                                      value */
+    NGX_MCDS_STEP_CHANGE,         /* the step with the command of the operation
+                                     itself */
+    NGX_MCDS_STEP_CREATE,         /* the step "add", which creates a missing
+                                     counter */
+    NGX_MCDS_STEP_LEARN           /* the step "gets", to learn the CAS value of
+                                     the new value */
 } ngx_mcds_step_e;
 
 

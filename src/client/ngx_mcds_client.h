@@ -99,7 +99,8 @@ struct ngx_mcds_pool_s {
                                            or NULL */
     void                 *ejecting;     /* memcached_st without the servers that
                                            are down, or NULL */
-    ngx_uint_t            weight;       /* sum of the servers' weights */
+    ngx_uint_t            weight;       /* sum of the weights of the pool's
+                                           servers */
     ngx_mcds_point_t     *points;
     ngx_uint_t            npoints;
 

@@ -79,9 +79,10 @@ struct ngx_mcds_conn_s {
     /* the reply whose value is being received */
     ngx_mcds_reply_t        reply;
 
-    ngx_mcds_value_t       *value;       /* buffer of a large value, or NULL */
-    size_t                  skip;        /* bytes of a value to drop, with the
-                                            CRLF after it */
+    ngx_mcds_value_t       *value;       /* buffer for a large value that is
+                                            received, or NULL */
+    size_t                  skip;        /* bytes of a received value to drop,
+                                            with the CRLF after it */
 
     ngx_event_t             flush;       /* event that sends the unsent
                                             commands, posted once a turn */
@@ -248,7 +249,7 @@ void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);
 void ngx_mcds_server_retire(ngx_mcds_server_t *server);
 
 
-/* Frees the connection, without calling a handler. */
+/* Frees a connection to a server, without calling a handler. */
 
 void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 

@@ -18,7 +18,9 @@
 
 struct ngx_mcds_point_s {
     uint32_t              hash;
-    uint32_t              server;       /* index of the server in the pool */
+    uint32_t              server;       /* index in the pool of the server to
+                                           which this point of the ring
+                                           belongs */
 };
 
 

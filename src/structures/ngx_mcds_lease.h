@@ -120,7 +120,7 @@ ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);
 /* the suffix of the key of a lease */
 #define NGX_MCDS_LEASE_SUFFIX      ":lock"
 
-/* the value of a lease that was kept, instead of a token */
+/* the value of a released lease whose item stays, instead of a token */
 #define NGX_MCDS_LEASE_KEPT        "kept"
 
 

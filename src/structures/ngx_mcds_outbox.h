@@ -70,7 +70,8 @@ typedef struct {
     uint64_t            batch;         /* batch of sums that is marked and not
                                           acknowledged, or 0 */
     ngx_pid_t           owner;         /* process that sends the sums, or 0 */
-    ngx_msec_t          alive;         /* last sign of life of the owner */
+    ngx_msec_t          alive;         /* last sign of life of the process that
+                                          sends the sums */
 } ngx_mcds_account_t;
 
 

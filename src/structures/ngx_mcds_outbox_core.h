@@ -47,7 +47,7 @@ typedef struct {
 typedef struct {
     uint32_t                  next;       /* next slot in the chain, or of the
                                              free slots */
-    uint32_t                  more;       /* slot with the rest of the key */
+    uint32_t                  more;       /* slot with the rest of a long key */
     u_char                    account;    /* account; 0: the slot is free, or
                                              has the rest of a key */
     u_char                    flags;

@@ -214,7 +214,10 @@ ngx_mcds_replay_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
         counter.update = ((item.flags & NGX_MCDS_REPLAY_UPDATE)
                           && ngx_mcds_counter_known(&counter) == 0);
 
-        /* "buffer" returns a change that cannot be sent to the outbox */
+        /*
+         * the flag "buffer" lets a change return to the outbox if it cannot be
+         * sent
+         */
 
         if (ngx_mcds_counter_change(&counter, item.delta,
                                     ngx_mcds_replay_sent, NULL)
