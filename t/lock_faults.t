@@ -178,5 +178,15 @@ is($h->get('/locks/nocas?owner=me', method => 'DELETE')->status(), 503,
 $f->tell('');
 is($f->get('nocas'), '1 me', 'no CAS: it is as it was');
 
+
+# the API does not say that nothing was done when the reply is lost
+
+$f->tell('late ^ms asked .*ME');
+$r = http_post($h->port(), '/locks/asked', '{"owner": "me"}',
+    headers => { 'Content-Type' => 'application/json' });
+is($r->status(), 503, 'API, an add that was done: no lock');
+like($r->body(), qr/it is not known whether/, 'API: as the client is told');
+$f->tell('');
+
 $t->allow(qr/memcached gives no CAS in pool "fake", locks do not work/);
 $t->done();

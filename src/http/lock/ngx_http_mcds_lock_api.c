@@ -550,7 +550,10 @@ ngx_http_mcds_lock_api_refused(ngx_http_mcds_lock_api_t *lr)
     switch (lr->status) {
 
     case NGX_MCDS_LOCK_UNAVAILABLE:
-        return ngx_http_mcds_resource_failed(r, NGX_MCDS_DOWN);
+
+        /* an attempt may have taken the lock although its reply is lost */
+
+        return ngx_http_mcds_resource_failed(r, NGX_MCDS_TIMEOUT);
 
     case NGX_MCDS_LOCK_FULL:
         detail = "the lock has another owner, and too many wait for it";
