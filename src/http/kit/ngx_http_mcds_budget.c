@@ -57,9 +57,9 @@ ngx_http_mcds_budget_end(ngx_http_mcds_task_t *task)
     if (task->seeded) {
 
         /*
-         * during the wait, a location or another host was asked for a
-         * counter's initial number: the wait is not charged to the budget for
-         * memcached
+         * while the request waited, a location or another host was asked for
+         * the initial number of a counter: this wait does not count towards
+         * the time that the request may wait for memcached
          */
 
         ngx_mcds_wait_cancel(&task->delay);

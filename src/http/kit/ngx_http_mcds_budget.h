@@ -23,20 +23,24 @@
 
 
 /*
- * Call this when the task's request starts to wait for operations that it has
- * sent.  Once the budget is spent, each operation that memcached has not
- * answered ends with NGX_MCDS_TIMEOUT; later operations of the same request
- * end with NGX_MCDS_TIMEOUT at once.
+ * Call this when a request starts to wait for operations that it has sent to
+ * memcached.  All waits of one request share a budget of time.  Once it is
+ * spent, each operation that memcached has not answered ends with
+ * NGX_MCDS_TIMEOUT; later operations of the same request end with
+ * NGX_MCDS_TIMEOUT at once.
  */
 
 void ngx_http_mcds_budget_begin(ngx_http_mcds_task_t *task);
 
-/* call this when the request continues: charges the wait to the budget */
+/*
+ * Call this when a request continues that has waited for memcached: takes the
+ * time of the wait from the request's budget for such waits.
+ */
 
 void ngx_http_mcds_budget_end(ngx_http_mcds_task_t *task);
 
 
-/* logs at level "info" that r no longer waits for memcached */
+/* logs at level "info" that the request r no longer waits for memcached */
 
 void ngx_http_mcds_budget_log(ngx_http_request_t *r);
 

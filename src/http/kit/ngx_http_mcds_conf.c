@@ -36,8 +36,8 @@ ngx_http_mcds_parse_msec(ngx_str_t *text)
 #if (NGX_PTR_SIZE == 4)
 
     /*
-     * on 32 bits ngx_parse_time() reads at most 24 days in milliseconds, but
-     * decades in seconds
+     * with 32 bits, ngx_parse_time() reads at most 24 days in milliseconds,
+     * but decades in seconds
      */
 
     if (n == NGX_ERROR) {
@@ -148,8 +148,8 @@ ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)
 
 
 /*
- * a handler of another module replaces an earlier handler silently, so the
- * merge has to look once more
+ * a later directive of another module replaces the content handler of a
+ * location silently, so the handler is checked again when locations are merged
  */
 
 char *

@@ -17,23 +17,24 @@
 
 
 /*
- * The setter of a bit mask, cmd->post is the table.  Unlike nginx's own
- * setter, the error message names the directive and the words that are
- * allowed.
+ * The setter of a directive whose words set bits of a mask; cmd->post is the
+ * table of words and bits.  Unlike that of nginx's own setter, the error
+ * message names the directive and the words that are allowed.
  */
 
 char *ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /*
- * The words of a mask, each after a space, as a null-terminated text in
- * cf->temp_pool.  The text is empty when out of memory.
+ * Lists the words that a directive with a bit mask allows, each after a space,
+ * as a null-terminated text in cf->temp_pool.  The text is empty when out of
+ * memory.
  */
 
 u_char *ngx_http_mcds_mask_words(ngx_conf_t *cf, ngx_conf_bitmask_t *mask);
 
 /*
- * Makes "handler" the content handler of the location.  NGX_CONF_ERROR,
- * logged, if the location already has a content handler.
+ * Makes "handler" the content handler of the location that is being read.
+ * NGX_CONF_ERROR, logged, if the location already has a content handler.
  */
 
 char *ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler);
@@ -41,7 +42,7 @@ char *ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler);
 /*
  * Call this when locations are merged: NGX_CONF_ERROR, logged, if a later
  * directive of another module has replaced the content handler that
- * set_handler() set.
+ * ngx_http_mcds_set_handler() set.
  */
 
 char *ngx_http_mcds_check_handler(ngx_conf_t *cf,

@@ -49,8 +49,8 @@ ngx_http_mcds_header_text(ngx_http_request_t *r, char *name, char *value)
 
 
 /*
- * nginx's own pointer to Cache-Control is set, too: "expires" replaces the
- * header by this pointer
+ * nginx's own pointer to the response header Cache-Control is set, too, since
+ * the directive "expires" replaces the header by this pointer
  */
 
 ngx_int_t
@@ -107,7 +107,8 @@ ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status, char *type)
     t->len = ngx_strlen(type);
 
     /*
-     * directives such as "gzip_types" compare the type without its parameters
+     * directives such as "gzip_types" compare the Content-Type of the response
+     * without its parameters
      */
 
     end = ngx_strchr(type, ';');

@@ -17,7 +17,7 @@
 
 
 /*
- * Adds a header to the response; the name and the value are not copied.  NULL
+ * Adds a header to the response; its name and its value are not copied.  NULL
  * when out of memory.
  */
 
@@ -44,22 +44,26 @@ ngx_int_t ngx_http_mcds_header_no_store(ngx_http_request_t *r);
 /*
  * For a content handler: sends the header of a response with Cache-Control:
  * no-store, and returns as ngx_http_send_header() does, or 500.  The caller
- * has set the length.  type: a constant, with its parameters.
+ * has set the length.  type: the Content-Type of the response, a constant, with
+ * its parameters.
  */
 
 ngx_int_t ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status,
     char *type);
 
 
-/* 1 if s, a ngx_str_t *, is the literal name; case does not matter */
+/*
+ * 1 if the text s, a ngx_str_t *, equals the literal "name"; case does not
+ * matter
+ */
 
 #define ngx_http_mcds_header_is(s, name)                                      \
     ((s)->len == sizeof(name) - 1                                             \
      && ngx_mcds_is_name((s)->data, (u_char *) name, sizeof(name) - 1))
 
 /*
- * 1 if name is in the array names, which ends with an empty string; case does
- * not matter.
+ * 1 if the array "names", which ends with an empty string, has the header's
+ * name; case does not matter.
  */
 
 ngx_uint_t ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name);

@@ -14,7 +14,10 @@
 #include "ngx_http_mcds_hotkeys.h"
 
 
-/* the longest delay until other workers see a key, milliseconds */
+/*
+ * milliseconds after which a worker publishes the counts of its hot keys, the
+ * keys requested most often, to the other workers
+ */
 #define NGX_HTTP_MCDS_HOTKEYS_INTERVAL 500
 
 

@@ -18,24 +18,26 @@
 
 
 /*
- * Starts the count of keys in a worker, in the places that
- * ngx_mcds_hotkeys_zone() has made.  places is NULL if the configuration has no
- * status page: nothing is counted then.
+ * Starts, in a worker, to count which keys are requested most often (the hot
+ * keys).  places: the workers' parts of the shared memory, which
+ * ngx_mcds_hotkeys_zone() has made; NULL if the configuration has no status
+ * page: nothing is counted then.
  */
 
 void ngx_http_mcds_hotkeys_start(ngx_mcds_hotkeys_place_t *places,
     ngx_log_t *log);
 
 /*
- * Counts one request for a key of that kind; does nothing in a worker without
- * a place.
+ * Counts one request for a key among the hot keys of that kind; does nothing
+ * in a worker that has no part of the shared memory for them.
  */
 
 void ngx_http_mcds_hotkeys_add(ngx_uint_t kind, ngx_str_t *key);
 
 /*
- * Notes the current number of a counter, "value", beside its key; does nothing
- * in a worker without a place.
+ * Stores the current number of a counter, "value", beside its key among the
+ * hot keys; does nothing in a worker that has no part of the shared memory for
+ * them.
  */
 
 void ngx_http_mcds_hotkeys_note(ngx_uint_t kind, ngx_str_t *key,

@@ -16,30 +16,30 @@
 #include "ngx_mcds_json.h"
 
 
-/* a status that nginx does not define, RFC 4918, 11.3 */
+/* the HTTP status "Locked" (RFC 4918, 11.3), which nginx does not define */
 #define NGX_HTTP_MCDS_LOCKED      423
 
 
 /*
- * For a content handler: sends a response of status 200 with Cache-Control:
- * no-store, and returns the result for the handler to return.  text: JSON, in
- * memory that lives as long as r->pool.
+ * For a content handler: sends a text of JSON as a response of status 200 with
+ * Cache-Control: no-store, and returns the result for the handler to return.
+ * The text must live as long as r->pool.
  */
 
 ngx_int_t ngx_http_mcds_json_send(ngx_http_request_t *r, ngx_str_t *text);
 
 /*
- * For a content handler: sends problem details (RFC 9457) with that status,
- * whose reason phrase is the title, and returns the result for the handler to
- * return.  detail: a constant that needs no escaping.
+ * For a content handler: sends problem details (RFC 9457) in a response with
+ * the given status, whose reason phrase is the title, and returns the result
+ * for the handler to return.  detail: a constant that needs no escaping.
  */
 
 ngx_int_t ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
     char *detail);
 
 /*
- * As json_problem(), with one more member: name, a constant, and json, the
- * JSON text of its value.
+ * Sends problem details (RFC 9457) as ngx_http_mcds_json_problem() does, with
+ * one more member: name, a constant, and json, the JSON text of its value.
  */
 
 ngx_int_t ngx_http_mcds_json_problem_more(ngx_http_request_t *r,

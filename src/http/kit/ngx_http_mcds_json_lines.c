@@ -40,7 +40,10 @@ ngx_http_mcds_line_json(ngx_pool_t *pool, json_t *json, ngx_str_t *line)
         return ngx_http_mcds_line_dump(pool, json, 0, line);
     }
 
-    /* the fewest digits that read back as the same number */
+    /*
+     * a JSON number with a fraction is written with the fewest digits that
+     * read back as the same number
+     */
 
     for (digits = 15; digits < 17; digits++) {
 
@@ -87,7 +90,10 @@ ngx_http_mcds_line_dump(ngx_pool_t *pool, json_t *json, size_t flags,
         return NGX_ERROR;
     }
 
-    /* jansson may fail to allocate memory in the second call */
+    /*
+     * the first call of json_dumpb() tells the length of the JSON text; in the
+     * second call, jansson may fail to allocate memory
+     */
 
     return (json_dumpb(json, (char *) line->data, line->len, flags)
             == line->len) ? NGX_OK : NGX_ERROR;
@@ -221,7 +227,10 @@ ngx_http_mcds_line_put(ngx_http_mcds_text_t *to, ngx_str_t *text)
 }
 
 
-/* the fast path for most lines: a string without escapes */
+/*
+ * 1 if a stored JSON text is a string without escapes: it need not be parsed,
+ * as most of them
+ */
 
 static ngx_uint_t
 ngx_http_mcds_line_plain(ngx_str_t *line)
@@ -241,7 +250,10 @@ ngx_http_mcds_line_plain(ngx_str_t *line)
 }
 
 
-/* the other fast path: a number that has only one spelling */
+/*
+ * 1 if a stored JSON text is an integer that can be spelled in one way only: it
+ * need not be parsed
+ */
 
 static ngx_uint_t
 ngx_http_mcds_line_digits(ngx_str_t *line)
@@ -264,7 +276,7 @@ ngx_http_mcds_line_digits(ngx_str_t *line)
 }
 
 
-/* 1 if a JSON string of this text needs no escapes */
+/* 1 if the text, written as a JSON string, needs no escapes */
 
 static ngx_uint_t
 ngx_http_mcds_text_plain(ngx_str_t *text)
@@ -321,7 +333,8 @@ ngx_http_mcds_body_parse(ngx_http_mcds_resource_t *res, ngx_str_t *text,
     }
 
     /*
-     * jansson's own message quotes the body, which must not go to the response
+     * jansson's own error message quotes the request's body, which must not go
+     * to the response
      */
 
     detail = ngx_pnalloc(res->pool, 128);
@@ -354,8 +367,9 @@ ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res, ngx_uint_t single,
     if (type != NGX_HTTP_MCDS_JSON && type != NGX_HTTP_MCDS_NDJSON) {
 
         /*
-         * a page of another site can send the other types without a preflight
-         * request, so they are refused as cross-site forgery
+         * a page of another site can send a request body of any other type
+         * without a preflight request, so other types are refused: the request
+         * may be a cross-site forgery
          */
 
         *rc = ngx_http_mcds_json_problem(res->request,

@@ -21,23 +21,26 @@
 
 
 /*
- * The line of a JSON value, without LF, in memory of the pool.  NGX_OK, or
- * NGX_ERROR when out of memory, as for all functions of a line.
+ * Writes a JSON value as one line of text, without LF, in memory of the pool:
+ * memcached has the elements of arrays and tables as such lines.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_line_json(ngx_pool_t *pool, json_t *json,
     ngx_str_t *line);
 
 /*
- * The line of a text as a JSON string; bytes that are not UTF-8 become U+FFFD.
+ * Writes a text as a JSON string, which is one line; bytes that are not UTF-8
+ * become U+FFFD.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_line_text(ngx_pool_t *pool, ngx_str_t *text,
     ngx_str_t *line);
 
 /*
- * The line, in its one spelling, of a text that another program may have
- * stored.  line may point into text.
+ * Writes a JSON text, which another program may have stored, as a line in the
+ * one spelling that mcds uses for its value.  line may point into text.
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_line_same(ngx_pool_t *pool, ngx_str_t *text,
@@ -45,9 +48,10 @@ ngx_int_t ngx_http_mcds_line_same(ngx_pool_t *pool, ngx_str_t *text,
 
 
 /*
- * The text that is shown for a line: the content of a JSON string, or, of
- * other values and of strings with control characters, the line itself.  text
- * may point into line.
+ * Finds the text that a client sees for an element that is stored as a line of
+ * JSON: the content of a JSON string, or, of other values and of strings with
+ * control characters, the line itself.  text may point into line.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_line_show(ngx_pool_t *pool, ngx_str_t *line,
@@ -73,14 +77,15 @@ json_t *ngx_http_mcds_body_load(ngx_http_mcds_resource_t *res, ngx_int_t *rc);
 /*
  * Parses the body of a request as a JSON array: a JSON array, or a JSON text
  * on each line of application/x-ndjson.  single: a body that is another JSON
- * value counts as an array of that one value.  NULL and *rc: as body_load().
+ * value counts as an array of that one value.  NULL on an error: problem
+ * details have been sent, and *rc is the value for the handler to return.
  */
 
 json_t *ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res,
     ngx_uint_t single, ngx_int_t *rc);
 
 
-/* a set of texts; the texts are not copied and must outlive the set */
+/* a set of texts as a hash; the texts are not copied and must outlive it */
 
 typedef struct {
     ngx_pool_t     *pool;
@@ -90,8 +95,8 @@ typedef struct {
 } ngx_http_mcds_set_t;
 
 /*
- * Adds a text: NGX_OK; NGX_DECLINED if the set has the text; NGX_ERROR when
- * out of memory.
+ * Adds a text to a set.  NGX_OK; NGX_DECLINED if the set already has the text;
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_set_add(ngx_http_mcds_set_t *set, ngx_str_t *text);

@@ -159,7 +159,10 @@ ngx_http_mcds_init_resolver(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    /* without the directive, nginx makes a resolver that has no servers */
+    /*
+     * without the directive "resolver", nginx makes a resolver that has no
+     * servers
+     */
 
     if (clcf->resolver == NULL
         || !ngx_http_mcds_resolver_asks(clcf->resolver))
@@ -207,7 +210,10 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
 
-    /* workers do not have the environment */
+    /*
+     * MALLOC_PERTURB_ is read here, in the master, since workers do not have
+     * its environment
+     */
 
 #if !(NGX_DEBUG_PALLOC)
     ngx_mcds_spare_init(getenv("MALLOC_PERTURB_") ? 0 : NGX_MCDS_SPARE_SIZE);
@@ -221,7 +227,8 @@ static void *
 ngx_http_mcds_create_loc_conf(ngx_conf_t *cf)
 {
     /*
-     * ngx_pcalloc() sets all fields: a directive that is absent is 0 or NULL
+     * all fields of a location's configuration are 0 or NULL until a directive
+     * sets them
      */
 
     return ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_loc_conf_t));

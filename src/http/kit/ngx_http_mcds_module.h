@@ -27,9 +27,9 @@ typedef struct ngx_http_mcds_feature_s  ngx_http_mcds_feature_t;
 typedef struct {
     ngx_array_t                 pools;    /* ngx_mcds_pool_t * */
     ngx_array_t                 features; /* ngx_http_mcds_feature_t * */
-    size_t                      task_size;  /* bytes, with the contexts of all
-                                               features */
-    void                      **main_conf;  /* configurations of all HTTP
+    size_t                      task_size;  /* bytes of a request's task, with
+                                               the contexts of all features */
+    void                      **main_conf;  /* main configurations of all HTTP
                                                modules */
 
     ngx_shm_zone_t             *zone;
@@ -37,17 +37,21 @@ typedef struct {
     ngx_mcds_stats_t            stats;
     ngx_core_conf_t            *core;
 
-    ngx_uint_t                  used;     /* a location uses a pool */
-    ngx_uint_t                  recursive;  /* a location has
-                                               recursive_error_pages on */
-    ngx_uint_t                  hasty;    /* a location has short locks; warned
-                                             once */
-    ngx_uint_t                  status;   /* a location shows the status */
+    ngx_uint_t                  used;     /* 1: a location uses a pool of
+                                             memcached servers */
+    ngx_uint_t                  recursive;  /* 1: a location has
+                                               "recursive_error_pages on" */
+    ngx_uint_t                  hasty;    /* 1: nginx has warned that a lock
+                                             may expire before memcached has
+                                             answered */
+    ngx_uint_t                  status;   /* 1: a location shows the status
+                                             page */
 } ngx_http_mcds_main_conf_t;
 
 
 /*
- * a place in the configuration, for messages logged after that place was read
+ * the file and line of a directive in the configuration, for messages that are
+ * logged after the directive was read
  */
 
 typedef struct {
@@ -60,21 +64,27 @@ typedef struct {
     ngx_str_t                   use;
     ngx_http_mcds_place_t       use_place;
     ngx_mcds_pool_t            *pool;
-    ngx_uint_t                  methods;  /* of resources; 0: not set */
+    ngx_uint_t                  methods;  /* bits of the methods that
+                                             mcds_api_methods allows; 0: the
+                                             directive is absent */
 
-    char                       *stat_kind;   /* of the location: " = ", " ~
-                                                "... */
+    char                       *stat_kind;   /* the location's kind, between
+                                                the names of server and
+                                                location in statistics: " = ",
+                                                " ~ " ... */
 
-    ngx_http_handler_pt         handler;  /* set by this module, or NULL */
+    ngx_http_handler_pt         handler;  /* the content handler that mcds has
+                                             set for the location, or NULL */
     ngx_str_t                   handler_name;  /* the directive that set the
-                                                  handler */
+                                                  content handler */
     ngx_http_mcds_place_t       handler_place;
 } ngx_http_mcds_loc_conf_t;
 
 
 /*
- * In preconfiguration: adds variables of which only the name, the handler, its
- * data and the flags are given; the array ends with ngx_http_null_variable.
+ * Call this in preconfiguration: adds nginx variables of which only the name,
+ * the handler, its data and the flags are given; the array vars ends with
+ * ngx_http_null_variable.
  */
 
 ngx_int_t ngx_http_mcds_add_vars(ngx_conf_t *cf, ngx_http_variable_t *vars);

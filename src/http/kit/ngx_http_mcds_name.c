@@ -11,7 +11,10 @@
 #include "ngx_http_mcds_name.h"
 
 
-/* clients choose URIs, and a URI must not reach the lock of another page */
+/*
+ * clients choose URIs, and so keys of pages: such a key must not be the name of
+ * another page's lock
+ */
 
 ngx_uint_t
 ngx_http_mcds_key_taken(ngx_str_t *key)

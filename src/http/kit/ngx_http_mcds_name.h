@@ -14,14 +14,17 @@
 #include <ngx_core.h>
 
 
-/* suffix of the item that counts the requests for a page not yet stored */
+/*
+ * the suffix that the key of a page not yet stored gets, for the item in
+ * memcached that counts the requests for this page
+ */
 #define NGX_HTTP_MCDS_USES_SUFFIX  ":uses"
 
 
 /*
- * 1 if the key, of which a client has chosen a part, would name an item that
- * belongs to another key: a lock, a limit of an item's size, or a count of
- * requests.
+ * 1 if the key, of which a client has chosen a part, would be the key of an
+ * item that mcds keeps for another key: a lock, a limit of an item's size, or a
+ * count of requests.
  */
 
 ngx_uint_t ngx_http_mcds_key_taken(ngx_str_t *key);

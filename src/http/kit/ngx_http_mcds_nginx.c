@@ -30,10 +30,11 @@ static ngx_int_t  ngx_http_mcds_auth_index = NGX_ERROR;
 #if (NGX_COMPAT && NGX_PTR_SIZE == 8)
 
 /*
- * Structures of nginx that mcds fills or copies.  With --with-compat their
- * sizes do not depend on other flags.  A warning here, which is never an
- * error, says that a structure has changed since NGX_HTTP_MCDS_NGINX: check
- * whether the structure has a new field that a copy needs.
+ * The compiler compares the sizes of nginx's structures that mcds fills or
+ * copies; with --with-compat, these do not depend on other flags.  A warning
+ * here, which is never an error, says that a structure has changed since the
+ * version NGX_HTTP_MCDS_NGINX: check whether the structure has a new field that
+ * a copy needs.
  */
 
 #pragma GCC diagnostic push
@@ -67,7 +68,8 @@ static void
 ngx_http_mcds_nginx_changed(void)
 {
     /*
-     * the compiler drops calls of an empty function, and the warning with them
+     * the compiler drops calls of an empty function, and with them the warning
+     * that the size of a structure of nginx has changed
      */
 
     ngx_memory_barrier();
@@ -102,7 +104,10 @@ ngx_http_mcds_nginx_check(ngx_conf_t *cf)
 
     for (hh = ngx_http_headers_in; hh->name.len; hh++) {
 
-        /* an entry without a field has only a handler */
+        /*
+         * in nginx's table of request headers, an entry without an offset has
+         * no field for the header, only a handler
+         */
 
         if (hh->offset == 0 || ngx_http_mcds_nginx_known(hh->offset)) {
             continue;

@@ -82,14 +82,17 @@
 #include <ngx_http.h>
 
 
-/* the newest nginx for which the points above were read */
+/* the newest version of nginx whose source was compared with the list above */
 
 #ifndef NGX_HTTP_MCDS_NGINX
 #define NGX_HTTP_MCDS_NGINX  1031005
 #endif
 
 
-/* the first of the parsed pointers in headers_in, and their number */
+/*
+ * the offset of the first pointer to a parsed request header in
+ * ngx_http_headers_in_t, and the number of these pointers
+ */
 
 #define NGX_HTTP_MCDS_PARSED_FIRST                                            \
     offsetof(ngx_http_headers_in_t, host)
@@ -98,7 +101,10 @@
      / sizeof(ngx_table_elt_t *))
 
 
-/* this nginx has r->port and u->peer.sid; only freenginx defines NGINX_NAME */
+/*
+ * HAVE_PORT: this nginx has r->port; HAVE_SID: it has u->peer.sid.  NGINX_NAME
+ * is defined by freenginx alone.
+ */
 
 #if (nginx_version >= 1029003 && !defined NGINX_NAME)
 #define NGX_HTTP_MCDS_HAVE_PORT  1
@@ -110,8 +116,9 @@
 
 
 /*
- * 1 while nginx reads a body to discard it: the read handler has to stay.
- * freenginx sets r->discard_body also for a request without a body.
+ * 1 while nginx reads the request body of r to discard it: the request must
+ * keep its read handler.  r->discard_body does not tell this, since freenginx
+ * sets it for a request without a body, too.
  */
 
 #define ngx_http_mcds_discards(r)                                             \
@@ -119,11 +126,13 @@
 
 
 /*
- * Angie keeps the servers of a resolver as a list, and calls the log handler
- * of a request with other arguments.
+ * Two macros for a difference of Angie from nginx: Angie keeps the servers of
+ * a resolver as a list, and calls the log handler of a request with other
+ * arguments.
  *
- * resolver_asks: true if the resolver has servers.  log_request: for a handler
- * of the error log, appends the request of ctx to the line in buf.
+ * ngx_http_mcds_resolver_asks: true if the resolver has servers.
+ * ngx_http_mcds_log_request: for a handler of the error log, appends the
+ * request of ctx to the line in buf.
  */
 
 #if (angie_version >= 1012000)
@@ -147,18 +156,19 @@
 
 
 /*
- * Call this at the end of the configuration.  Warns of each request header
+ * Call this when the configuration has been read.  Warns of each request header
  * that nginx parses into a field which mcds does not know: the copy of a
- * request that a refresh makes has the header, but not the field.
+ * request that refreshes a page has the header, but not the field.
  */
 
 void ngx_http_mcds_nginx_check(ngx_conf_t *cf);
 
 
 /*
- * 1 if auth_request has authorized the client of r in the location that r is
- * in now.  The module is found by its name, since nginx may be built without
- * it; auth_request keeps a context in each request that it has checked.
+ * 1 if nginx's auth_request module has authorized the client of r in the
+ * location that r is in now: the module keeps a context in each request that
+ * it has checked.  It is found by its name, since nginx may be built without
+ * it.
  */
 
 ngx_uint_t ngx_http_mcds_auth_asked(ngx_http_request_t *r);

@@ -98,7 +98,10 @@ ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
 
     for (end = params; end->set; end++) { /* void */ }
 
-    /* the rows are there if another configuration was read before */
+    /*
+     * the table already has the rows of this feature if nginx has read another
+     * configuration before in this process
+     */
 
     for (next = end->post; next; next = next->post) {
 
@@ -119,8 +122,8 @@ ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
 
 
 /*
- * the row, or the first row of the table that the row leads to; NULL at the
- * end
+ * a row of a table of parameters, or, if that is the end of the table, the
+ * first row of the table that continues it; NULL if none does
  */
 
 static ngx_http_mcds_param_t *
@@ -134,7 +137,7 @@ ngx_http_mcds_param_row(ngx_http_mcds_param_t *param)
 }
 
 
-/* 1 if several arguments may match the row */
+/* 1 if several arguments of a directive may match the row of a parameter */
 
 static ngx_uint_t
 ngx_http_mcds_param_many(ngx_http_mcds_param_t *param)
@@ -143,7 +146,10 @@ ngx_http_mcds_param_many(ngx_http_mcds_param_t *param)
 }
 
 
-/* the row is a positional argument: its name is not part of the argument */
+/*
+ * 1 if the row of a parameter is a positional argument of the directive, which
+ * does not have the parameter's name in it
+ */
 
 static ngx_uint_t
 ngx_http_mcds_param_first(ngx_http_mcds_param_t *param)
@@ -155,7 +161,8 @@ ngx_http_mcds_param_first(ngx_http_mcds_param_t *param)
 
 
 /*
- * finds the row of a named argument and sets its value; NULL if none matches
+ * finds the row of the parameter that an argument of a directive names, and
+ * points value to the value in the argument; NULL if no row matches
  */
 
 static ngx_http_mcds_param_t *
@@ -216,7 +223,8 @@ ngx_http_mcds_param_again(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i,
         }
 
         /*
-         * a list may have several variables, but not the same variable twice
+         * the argument is a repeated parameter, unless its row may match
+         * several arguments; even then a variable must not be named twice
          */
 
         if (!ngx_http_mcds_param_many(param)

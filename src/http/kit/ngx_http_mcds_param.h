@@ -20,9 +20,10 @@ typedef struct ngx_http_mcds_param_s  ngx_http_mcds_param_t;
 
 
 /*
- * The type of a parameter: parses the value and writes the parameter's field.
- * Returns NULL, or the text that completes "it must be", or NGX_CONF_ERROR if
- * the error is logged.
+ * The function of a type of parameters: parses the value of a directive's
+ * parameter, and writes it to the parameter's field.  Returns NULL, or the text
+ * that completes "it must be" in the error message, or NGX_CONF_ERROR if the
+ * error is logged.
  */
 
 typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
@@ -30,24 +31,30 @@ typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
 
 
 /*
- * A name that ends with "=" is the prefix of an argument.  With the type
- * param_word, the name is the whole argument.  "$" matches all variables, and
- * an empty name matches all arguments that no other row takes; both may match
- * several arguments.  Rows with other names are positional: they come first in
- * the table, in the order of the arguments, and a directive may allow them to
- * be absent.
+ * A row of a table that lists the parameters of a directive.
  *
- * Rows of the same field exclude each other.
+ * A name that ends with "=" is the prefix of an argument.  With the type
+ * ngx_http_mcds_param_word(), the name is the whole argument.  "$" matches all
+ * variables, and an empty name matches all arguments that no other row takes;
+ * both may match several arguments.  Rows with other names are positional: they
+ * come first in the table, in the order of the arguments, and a directive may
+ * allow them to be absent.
+ *
+ * Rows with the same field exclude each other.
  */
 
 struct ngx_http_mcds_param_s {
     ngx_str_t                 name;
     ngx_http_mcds_param_pt    set;
-    size_t                    offset;   /* set by ngx_http_mcds_field() */
+    size_t                    offset;   /* the field's place and size in the
+                                           configuration; the macro
+                                           ngx_http_mcds_field() gives both */
     size_t                    size;
-    int64_t                   low;      /* for numbers, times and sizes */
-    int64_t                   high;     /* 0: no limit */
-    int64_t                   init;     /* the default value */
+    int64_t                   low;      /* the smallest valid number, time or
+                                           size */
+    int64_t                   high;     /* the largest valid number, time or
+                                           size; 0: no limit */
+    int64_t                   init;     /* the default value of the parameter */
     void                     *post;     /* ngx_conf_enum_t: words that stand
                                            for numbers, or NULL */
 };
@@ -57,7 +64,10 @@ struct ngx_http_mcds_param_s {
     offsetof(type, name), sizeof(((type *) 0)->name)
 
 
-/* the last row of a table; params_of: the rows of another table follow */
+/*
+ * The last row of a table of parameters; instead of it,
+ * ngx_http_mcds_params_of() continues the table with the rows of another one.
+ */
 
 #define ngx_http_mcds_params_end                                              \
     { ngx_null_string, NULL, 0, 0, 0, 0, 0, NULL }
@@ -67,16 +77,16 @@ struct ngx_http_mcds_param_s {
 
 
 /*
- * Lets the rows of another table follow those of a table, before the table that
- * follows it already.  A room that may be left out calls this in
- * preconfiguration, each time.
+ * Lets the rows of another table of parameters follow those of a table, before
+ * the table that follows it already.  A feature that mcds may be built without
+ * calls this in preconfiguration, each time.
  */
 
 void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
     ngx_http_mcds_param_t *more);
 
 
-/* 1 if the text, a ngx_str_t *, is that literal; case matters */
+/* 1 if the text s, a ngx_str_t *, equals the literal "word"; case matters */
 
 #define ngx_http_mcds_is(s, word)                                             \
     ((s)->len == sizeof(word) - 1                                             \
@@ -84,9 +94,9 @@ void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
 
 
 /*
- * Parses the arguments of a directive from the number i on, and logs all
- * errors.  Before that, each field of 4 or 8 bytes gets its default.  Returns
- * NGX_CONF_OK or NGX_CONF_ERROR.
+ * Parses the arguments of a directive from the number i on by a table of
+ * parameters, and logs all errors.  Before that, each field of 4 or 8 bytes
+ * gets its default.  Returns NGX_CONF_OK or NGX_CONF_ERROR.
  */
 
 char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
@@ -94,59 +104,62 @@ char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
 
 
 /*
- * The setter of a directive that has one value, on any level: cmd->post is a
- * table whose rows are named as the directives.
+ * The setter of a directive that has one value; cmd->post is a table of
+ * parameters whose rows are named as the directives.
  */
 
 char *ngx_http_mcds_set_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /*
- * Sets all fields of such a table to NGX_CONF_UNSET, in a new configuration of
- * a level.
+ * Sets the fields of all directives in a table to NGX_CONF_UNSET, in the new
+ * configuration of a block (http, server or location).
  */
 
 void ngx_http_mcds_values_unset(ngx_http_mcds_param_t *params, void *conf);
 
 /*
- * Merges a level: each field that is still NGX_CONF_UNSET inherits the value
- * of prev, or gets the default.
+ * Merges the configurations of two blocks, for all directives in a table: each
+ * field of conf that is still NGX_CONF_UNSET inherits the value of prev, or
+ * gets the directive's default.
  */
 
 void ngx_http_mcds_values_merge(ngx_http_mcds_param_t *params, void *prev,
     void *conf);
 
 
-/* the argument that begins with that text, or NULL */
+/* the argument of the directive that begins with the text "name", or NULL */
 
 ngx_str_t *ngx_http_mcds_param_given(ngx_conf_t *cf, char *name);
 
 
-/* 1 if "off" is the only argument of the directive */
+/* 1 if "off" is the only argument of the directive that is being read */
 
 ngx_uint_t ngx_http_mcds_is_off(ngx_conf_t *cf);
 
 /*
- * Call this first in the setter of a directive that a level may have once.
- * field: a pointer that is NGX_CONF_UNSET_PTR before, and NULL after "off".
- * name: in front of other arguments, "off" is an ordinary name, not an error.
- * Returns the result for the setter to return unless the result is
- * NGX_CONF_OK.
+ * Call this first in the setter of a directive that a block of the
+ * configuration may have once, and that may be "off".  field: a pointer that is
+ * NGX_CONF_UNSET_PTR before, and NULL after "off".  name: if 1, "off" in front
+ * of other arguments is an ordinary name, not an error.  Returns the result for
+ * the setter to return unless the result is NGX_CONF_OK.
  */
 
 char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name);
 
 /*
- * Call this first in the setter of a directive that a level may have several
- * times: creates the list, of elements of size bytes, for the first one; "off"
- * sets the list to NULL.  Returns as param_off() does.
+ * Call this first in the setter of a directive that a block of the
+ * configuration may have several times: creates the list, of elements of size
+ * bytes, for the first directive; "off" sets the list to NULL.  Returns the
+ * result for the setter to return unless the result is NGX_CONF_OK.
  */
 
 char *ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size);
 
 
 /*
- * Logs that the value "must" be something else, or, if must is NULL, that the
- * parameter is unknown.  Returns NGX_CONF_ERROR.
+ * Logs that a directive's value must be something else, which the text "must"
+ * says, or, if must is NULL, that the parameter is unknown.  Returns
+ * NGX_CONF_ERROR.
  */
 
 char *ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,

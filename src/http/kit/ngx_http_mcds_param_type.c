@@ -14,7 +14,10 @@
 #include "ngx_http_mcds_param_type.h"
 
 
-/* bytes of the longest text that completes "it must be" */
+/*
+ * bytes of the longest text that completes "it must be" in the error message
+ * for a parameter's value
+ */
 #define NGX_HTTP_MCDS_MUST        256
 
 
@@ -27,8 +30,9 @@ typedef struct {
 typedef struct {
     char                     *name;
     char                     *low;      /* unit printed behind the lower
-                                           bound */
-    ngx_http_mcds_unit_t     *units;    /* largest first, the last is 1 */
+                                           bound of a parameter's value */
+    ngx_http_mcds_unit_t     *units;    /* units of a parameter's value, the
+                                           largest first; the last unit is 1 */
 } ngx_http_mcds_kind_t;
 
 
@@ -95,7 +99,10 @@ char *
 ngx_http_mcds_param_flag(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf)
 {
-    /* case does not matter, as in nginx's own flags */
+    /*
+     * "on" and "off" may be in upper case, as for the flags of nginx's own
+     * directives
+     */
 
     if (ngx_http_mcds_header_is(value, "on")) {
         ngx_http_mcds_param_put(param, conf, 1);
@@ -188,8 +195,9 @@ ngx_http_mcds_param_size(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * n is NGX_ERROR if the value did not parse; kind is NULL if only words are
- * valid
+ * Checks the number n of a parameter's value and writes it to the parameter's
+ * field.  n is NGX_ERROR if the value is not a number; kind is NULL if only
+ * words are valid values.
  */
 
 static char *
@@ -222,8 +230,9 @@ ngx_http_mcds_param_number(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * The largest value of a field.  ngx_msec_t has no sign: with 32 bits it lasts
- * for 49 days, of which the last value is NGX_CONF_UNSET_MSEC.
+ * The largest number that the field of a parameter can hold.  ngx_msec_t has no
+ * sign: with 32 bits it lasts for 49 days, and its largest value,
+ * NGX_CONF_UNSET_MSEC, is taken.
  */
 
 static int64_t
@@ -267,7 +276,10 @@ ngx_http_mcds_param_must(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* "a", "b" or "c"; more: the caller appends another alternative */
+/*
+ * Appends the words that a parameter may be to an error message: "a", "b" or
+ * "c".  more: the caller appends another alternative.
+ */
 
 static u_char *
 ngx_http_mcds_param_words(u_char *p, u_char *last, ngx_conf_enum_t *word,
@@ -293,8 +305,8 @@ ngx_http_mcds_param_bounds(u_char *p, u_char *last,
     ngx_http_mcds_param_t *param, ngx_http_mcds_kind_t *kind)
 {
     /*
-     * a lower bound of 0 is printed for plain numbers only; other kinds are
-     * named instead
+     * a lower bound of 0 is printed for a parameter that is a plain number; for
+     * others, such as times, the message names the kind of the value instead
      */
 
     if (param->high && (param->low || kind->units->n == 1)) {

@@ -26,7 +26,7 @@ char *ngx_http_mcds_param_word(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* the type of a flag: "on" or "off", in any case */
+/* the type of a parameter that is a flag: "on" or "off", in any case */
 
 char *ngx_http_mcds_param_flag(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
@@ -38,60 +38,70 @@ char *ngx_http_mcds_param_enum(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * A number within the bounds, or one of the words of param->post, as for all
- * types up to param_size.
+ * The type of a parameter that is a number between param->low and param->high,
+ * or one of the words of param->post, as for all types up to
+ * ngx_http_mcds_param_size().
  */
 
 char *ngx_http_mcds_param_num(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
-/* the type of a percentage: a whole number, with or without "%" */
+/*
+ * the type of a parameter that is a percentage: a whole number, with or without
+ * "%"
+ */
 
 char *ngx_http_mcds_param_percent(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
-/* the type of a time, stored in seconds, with nginx's units */
+/* the type of a parameter that is a time with nginx's units; stores seconds */
 
 char *ngx_http_mcds_param_sec(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
-/* the type of the lifetime of a lock in memcached, stored in seconds */
+/*
+ * the type of a parameter that is the lifetime of a lock in memcached; stores
+ * seconds
+ */
 
 char *ngx_http_mcds_param_lock_sec(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *value, void *conf);
 
-/* the type of a time, stored in milliseconds, with nginx's units */
+/*
+ * the type of a parameter that is a time with nginx's units; stores
+ * milliseconds
+ */
 
 char *ngx_http_mcds_param_msec(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
-/* the type of a size, stored in bytes, with "k" or "m" */
+/* the type of a parameter that is a size, with "k" or "m"; stores bytes */
 
 char *ngx_http_mcds_param_size(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* the type of a text: the field is a ngx_str_t */
+/* the type of a parameter that is a text: its field is a ngx_str_t */
 
 char *ngx_http_mcds_param_string(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 /*
- * A text with variables: the field is a ngx_http_complex_value_t, or a pointer
- * to one, which is allocated.
+ * The type of a parameter that is a text with variables: its field is a
+ * ngx_http_complex_value_t, or a pointer to one, which is allocated.
  */
 
 char *ngx_http_mcds_param_complex(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* the number in the field, which has 4 or 8 bytes */
+/* the number in the field of a parameter; the field has 4 or 8 bytes */
 
 int64_t ngx_http_mcds_param_get(ngx_http_mcds_param_t *param, void *conf);
 
 /*
- * Writes the number to the field; a field that has neither 4 nor 8 bytes keeps
- * its content.
+ * Writes the number n to the field of a parameter; a field that has neither 4
+ * nor 8 bytes keeps its content.
  */
 
 void ngx_http_mcds_param_put(ngx_http_mcds_param_t *param, void *conf,

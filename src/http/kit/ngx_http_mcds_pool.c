@@ -106,8 +106,8 @@ ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name, char *directive,
         }
 
         /*
-         * a name may be longer than a line of the log, and would hide the
-         * place
+         * the name of a pool may be longer than a line of the error log, and
+         * would cut off the file and line of the directive
          */
 
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,

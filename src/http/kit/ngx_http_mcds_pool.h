@@ -16,45 +16,50 @@
 #include "ngx_http_mcds_module.h"
 
 
-/* the setter of the block "mcds_pool" */
+/* the setter of the block directive "mcds_pool" */
 
 char *ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of "mcds_use" */
+/* the setter of the directive "mcds_use" */
 
 char *ngx_http_mcds_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of "mcds_api_methods" */
+/* the setter of the directive "mcds_api_methods" */
 
 char *ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* the pool of that name, or NULL if the configuration has none */
+/*
+ * the pool of memcached servers that has this name, or NULL if the
+ * configuration has no such pool
+ */
 
 ngx_mcds_pool_t *ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf,
     ngx_str_t *name);
 
 
 /*
- * The pool for a directive at a place: the pool of that name, or, if name is
- * NULL, the only pool of the configuration.  NULL, logged, if there is none or
- * if several pools are left to choose from.
+ * The pool of memcached servers for a directive: the pool of that name, or, if
+ * name is NULL, the only pool of the configuration.  NULL, logged, if there is
+ * none or if several pools are left to choose from.
  */
 
 ngx_mcds_pool_t *ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name,
     char *directive, ngx_http_mcds_place_t *place);
 
 /*
- * NGX_ERROR if items of the pool do not expire ("ttl=off"); the message in the
- * log names the directive that needs items which expire.
+ * NGX_ERROR if items in the memcached servers of the pool do not expire
+ * ("ttl=off"); the message in the log names the directive that needs items
+ * which expire.
  */
 
 ngx_int_t ngx_http_mcds_needs_ttl(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     char *what, ngx_http_mcds_place_t *place);
 
 /*
- * Warns, once in a configuration, if a lock of ttl seconds may expire before
- * memcached has answered; the message names the directive that uses the lock.
+ * Warns, once in a configuration, if a lock that expires after ttl seconds may
+ * expire before memcached has answered; the message names the directive that
+ * uses the lock.
  */
 
 void ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool,

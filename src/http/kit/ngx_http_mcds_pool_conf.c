@@ -14,14 +14,16 @@
 
 typedef struct {
     ngx_mcds_pool_t   *pool;
-    ngx_uint_t         given;          /* a bit for each parameter seen */
+    ngx_uint_t         given;          /* bits of the parameters that the
+                                          mcds_pool block has had so far */
 } ngx_http_mcds_pool_block_t;
 
 
 typedef struct {
     ngx_str_t          name;
-    ngx_uint_t         args;           /* at most, with the name; at least 2 */
-    ngx_uint_t         many;           /* the parameter may be repeated */
+    ngx_uint_t         args;           /* the largest number of words of the
+                                          parameter, with its name; 2 or more */
+    ngx_uint_t         many;           /* 1: the parameter may be repeated */
     char            *(*set)(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
                             ngx_uint_t data);
     ngx_uint_t         data;
@@ -64,7 +66,10 @@ static char *ngx_http_mcds_pool_ssl_name(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
 
 
-/* bits of block.given: the numbers of these rows in the table below */
+/*
+ * bits of the parameters "distribution" and "libmemcached" in the field "given"
+ * of a pool's block; they follow the order of the table below
+ */
 #define NGX_HTTP_MCDS_DISTRIBUTION    0x1
 #define NGX_HTTP_MCDS_LIBMEMCACHED    0x2
 
@@ -271,7 +276,8 @@ ngx_http_mcds_pool_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
         }
 
         /*
-         * the values come last, since a long value would cut off the message
+         * the values of the parameter come last in the error message, since a
+         * long value would cut off the rest
          */
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -531,7 +537,8 @@ ngx_http_mcds_pool_max_pending(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
 
 /*
- * NULL if the word fits in the authentication line for memcached, or the error
+ * checks a user's name or password: NULL if the line by which mcds
+ * authenticates itself to memcached may have this word, or the error
  */
 
 static char *
@@ -570,7 +577,7 @@ ngx_http_mcds_pool_auth_user(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 }
 
 
-/* reads the password from the first line of a file */
+/* reads the password for memcached from the first line of a file */
 
 static char *
 ngx_http_mcds_pool_auth_password(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
@@ -692,7 +699,10 @@ ngx_http_mcds_pool_ssl_name(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 {
     ngx_str_t  *value;
 
-    /* nginx ends each word of the configuration with a zero byte */
+    /*
+     * the name of the server for TLS ends with a zero byte, as each word of
+     * nginx's configuration
+     */
 
     value = cf->args->elts;
     pool->ssl_name = value[1];

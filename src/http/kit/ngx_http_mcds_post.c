@@ -21,7 +21,10 @@ typedef struct {
 } ngx_http_mcds_posted_t;
 
 
-/* the request to copy, with all structures that the request points to */
+/*
+ * a request made by mcds itself, with all structures of nginx that it points
+ * to; the request that posts a body to a location is its copy
+ */
 
 typedef struct {
     ngx_http_request_t          request;
@@ -95,8 +98,8 @@ ngx_http_mcds_post(ngx_http_mcds_post_t *post)
         || ngx_http_mcds_post_body(sr, post) != NGX_OK)
     {
         /*
-         * finalizing calls post_done() at once, which must not call the
-         * handler
+         * ngx_http_finalize_request() calls ngx_http_mcds_post_done() at once,
+         * which must not call the handler of the post
          */
 
         posted->handler = NULL;
@@ -251,8 +254,8 @@ ngx_http_mcds_post_request(ngx_http_request_t *r, ngx_http_mcds_post_t *post)
 
 
 /*
- * a copy continues at the phase of its request, and as GET: this copy runs all
- * phases, as POST
+ * Makes the copy of a request a POST that runs all phases; other copies, which
+ * refresh pages, are GETs and continue at the phase of the copied request.
  */
 
 static ngx_int_t
@@ -261,7 +264,10 @@ ngx_http_mcds_post_copy(ngx_http_request_t *sr, ngx_http_mcds_post_t *post)
     sr->method = NGX_HTTP_POST;
     sr->method_name = ngx_http_mcds_post_method;
 
-    /* the variable $request_method reads the main request */
+    /*
+     * the main request becomes a POST, too: the variable $request_method reads
+     * the method of the main request
+     */
 
     sr->main->method = sr->method;
     sr->main->method_name = sr->method_name;
@@ -347,7 +353,10 @@ ngx_http_mcds_post_header(ngx_http_request_t *r, ngx_str_t *name,
 
     ngx_memzero(h, sizeof(ngx_table_elt_t));
 
-    /* some modules rely on a zero byte behind the value */
+    /*
+     * some modules of nginx rely on a zero byte behind the value of a request
+     * header
+     */
 
     h->key.len = name->len;
     h->key.data = ngx_pnalloc(r->pool, name->len + 1);
@@ -394,7 +403,10 @@ ngx_http_mcds_post_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 }
 
 
-/* the response has no reader, so all buffers are sent as they come */
+/*
+ * drops the response to a post: no client reads it, so all its buffers count as
+ * sent at once
+ */
 
 static ngx_chain_t *
 ngx_http_mcds_post_send_chain(ngx_connection_t *c, ngx_chain_t *in,

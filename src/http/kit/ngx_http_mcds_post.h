@@ -15,18 +15,24 @@
 #include <ngx_http.h>
 
 
-/* status: of the response, or 0 if there was none */
+/*
+ * The handler that is called when a location has answered a post; status: the
+ * status of the response, or 0 if there was none.
+ */
 
 typedef void (*ngx_http_mcds_post_pt)(void *data, ngx_uint_t status);
 
 
 typedef struct {
-    ngx_http_conf_ctx_t        *ctx;      /* configuration of the server */
+    ngx_http_conf_ctx_t        *ctx;      /* configuration of the virtual
+                                             server that has the location */
     ngx_str_t                   uri;
     ngx_str_t                   args;
     ngx_str_t                   type;     /* Content-Type of the body */
-    ngx_str_t                   name;     /* an additional header */
-    ngx_str_t                   value;    /* value of this header */
+    ngx_str_t                   name;     /* the name of an additional request
+                                             header */
+    ngx_str_t                   value;    /* the value of the additional
+                                             request header */
     ngx_str_t                   body;
 
     ngx_http_mcds_post_pt       handler;
@@ -47,8 +53,8 @@ typedef struct {
 ngx_http_request_t *ngx_http_mcds_post(ngx_http_mcds_post_t *post);
 
 /*
- * Ends a post whose handler has not been called yet; the handler is called
- * from inside this call.
+ * Ends a post to a location whose handler has not been called yet; the handler
+ * is called from inside this call.
  */
 
 void ngx_http_mcds_post_cancel(ngx_http_request_t *r);

@@ -13,7 +13,8 @@
 
 
 /*
- * The parts of a detached refresh:
+ * The parts of a detached refresh, the request without a client that builds a
+ * page again in the background:
  *
  *   connection    free slot of the worker, descriptor -1, never closed
  *     pool        ngx_http_mcds_refresh_t, log, addresses, reference to TLS
@@ -34,7 +35,10 @@
  */
 
 
-/* more than one, so that a small error in the count does not free main */
+/*
+ * references that the main request of a refresh holds on itself; more than one,
+ * so that a small error in the count does not free it
+ */
 #define NGX_HTTP_MCDS_REFRESH_HOLD  16
 
 /*
@@ -49,7 +53,10 @@
  */
 #define NGX_HTTP_MCDS_REFRESH_LOOK  100
 
-/* bytes; holds ngx_http_mcds_refresh_t, addresses and the like in one block */
+/*
+ * bytes of the memory pool of a refresh: ngx_http_mcds_refresh_t, addresses and
+ * the like fit into one block
+ */
 #define NGX_HTTP_MCDS_REFRESH_POOL  2048
 
 
@@ -119,7 +126,10 @@ ngx_http_mcds_refresh_create(ngx_http_request_t *r,
     ngx_pool_t               *pool;
     ngx_http_mcds_refresh_t  *ref;
 
-    /* take the address now: the copy has no descriptor for getsockname() */
+    /*
+     * finds the server's address now, for variables: the copy of the request
+     * has no descriptor for getsockname()
+     */
 
     if (ngx_connection_local_sockaddr(r->connection, NULL, 0) != NGX_OK) {
         return NULL;
@@ -195,7 +205,10 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /* nginx uses the descriptor only as an index here; 0 is always valid */
+    /*
+     * ngx_get_connection() uses the descriptor only as an index, and index 0 is
+     * always valid
+     */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -237,9 +250,10 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     c->write->handler = ngx_http_mcds_refresh_event_handler;
 
     /*
-     * The events look as if the socket was watched for reading, with nothing
-     * to read, and was always writable: nginx then never adds the connection
-     * to epoll, and the event pipe never waits for it.
+     * The events of a connection without a socket look as if a socket was
+     * watched for reading, with nothing to read, and was always writable: nginx
+     * then never adds the connection to epoll, and the event pipe of an
+     * upstream never waits for it.
      */
 
     c->read->active = 1;
@@ -358,8 +372,9 @@ ngx_http_mcds_refresh_addresses(ngx_connection_t *c, ngx_connection_t *from)
 #if (NGX_HTTP_SSL)
 
 /*
- * $scheme and $https test whether the connection has TLS, and $ssl_* read the
- * SSL structure.  Nothing is ever sent or received through this reference.
+ * Gives the connection of a refresh a reference to the TLS structure of the
+ * client's connection: $scheme and $https test whether there is one, and
+ * $ssl_* read it.  Nothing is ever sent or received through this reference.
  */
 
 static ngx_int_t
@@ -422,13 +437,19 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
 
     c->requests = r->connection->requests;
 
-    /* ngx_http_create_request() has set the log of the default server */
+    /*
+     * the refresh logs where the client's request logs;
+     * ngx_http_create_request() has set the log of the default server
+     */
 
     log = r->connection->log;
     ngx_set_connection_log(c, log);
 
 #if (NGX_STAT_STUB)
-    /* nginx has counted the main request, but no client has sent it */
+    /*
+     * stub_status must not count the main request of a refresh: no client has
+     * sent it
+     */
     (void) ngx_atomic_fetch_add(ngx_stat_reading, -1);
     (void) ngx_atomic_fetch_add(ngx_stat_requests, -1);
     main->stat_reading = 0;
@@ -437,7 +458,8 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     main->count = NGX_HTTP_MCDS_REFRESH_HOLD;
 
     /*
-     * cleanup handlers run in reverse order: this one after those of upstreams
+     * nginx runs the cleanup handlers of a request in reverse order: this one,
+     * which is added first, runs after those of upstreams
      */
 
     cln = ngx_http_cleanup_add(main, 0);
@@ -453,7 +475,10 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /* an empty body structure tells nginx that the body has been read */
+    /*
+     * an empty structure for the request's body tells nginx that the body has
+     * been read
+     */
 
     main->request_body = ngx_pcalloc(main->pool,
                                      sizeof(ngx_http_request_body_t));
@@ -487,8 +512,8 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     main->main_filter_need_in_memory = 1;
 
     /*
-     * the limits count as passed, even if the copy is redirected to a location
-     * that has limits
+     * limit_conn and limit_req do not limit the copy of the request, even if
+     * the copy is redirected to a location that has them
      */
 
     main->limit_conn_status = r->main->limit_conn_status
@@ -525,7 +550,10 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
     ref->log_ctx.request = main;
     ref->log_ctx.current_request = sr;
 
-    /* results of the phases that NGX_HTTP_SUBREQUEST_CLONE does not copy */
+    /*
+     * results of the request's phases that nginx does not copy for a subrequest
+     * with NGX_HTTP_SUBREQUEST_CLONE
+     */
 
     sr->internal = r->internal;
     sr->complex_uri = r->complex_uri;
@@ -546,14 +574,17 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
 #endif
 
     /*
-     * the list is copied by value: without this, new headers would go to
-     * main's
+     * the subrequest has the main request's list of headers, copied by value:
+     * without this, new headers would go to the list of the main request
      */
 
     sr->headers_in.headers.last = &sr->headers_in.headers.part;
 
 #if (NGX_PCRE)
-    /* main never runs, so the copy may change the captures in place */
+    /*
+     * the main request never runs, so that its subrequest may change the
+     * captures of regular expressions, which the two share, in place
+     */
     sr->realloc_captures = 0;
 #endif
 
@@ -572,7 +603,11 @@ ngx_http_mcds_refresh_run_handler(ngx_event_t *ev)
 }
 
 
-/* cancelable, so that only the request's own timers keep an exiting worker */
+/*
+ * Starts the timer by which a refresh looks whether the worker exits.  The
+ * timer is cancelable, so that only timers of the request itself keep an
+ * exiting worker alive.
+ */
 
 static void
 ngx_http_mcds_refresh_shutdown(ngx_http_mcds_refresh_t *ref)
@@ -662,7 +697,10 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
         || rc == NGX_HTTP_CLIENT_CLOSED_REQUEST
         || r->connection->error)
     {
-        /* as nginx does for an action: without a client, it would never end */
+        /*
+         * a refresh that has failed ends as nginx's "post_action" does: without
+         * a client, the request would never end otherwise
+         */
 
         r->post_action = 1;
         r->uri_changes = 0;
@@ -672,7 +710,10 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
         return rc;
     }
 
-    /* nginx sends an error page or redirects to one, and finalizes again */
+    /*
+     * the refresh goes on: nginx sends an error page or redirects to one, and
+     * finalizes the request again
+     */
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE
         || rc == NGX_HTTP_CREATED
@@ -681,7 +722,10 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
         return rc;
     }
 
-    /* the writer finalizes again when the buffered output is gone */
+    /*
+     * the refresh goes on: nginx finalizes the request again when it has
+     * written the output that is buffered
+     */
 
     if (r->buffered || r->postponed) {
         return rc;
@@ -694,7 +738,8 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
 
 
 /*
- * nginx calls this handler when it terminates all requests of the connection
+ * the cleanup handler of a refresh: nginx calls it when it terminates all
+ * requests of the connection
  */
 
 static void
@@ -729,7 +774,8 @@ ngx_http_mcds_refresh_done(ngx_http_mcds_refresh_t *ref, ngx_int_t rc)
     }
 
     /*
-     * from here on, no request of this connection runs, even if it is posted
+     * the refresh is done: from here on, no request of its connection runs,
+     * even if it is posted
      */
 
     ref->data = NULL;
@@ -737,7 +783,10 @@ ngx_http_mcds_refresh_done(ngx_http_mcds_refresh_t *ref, ngx_int_t rc)
     r->read_event_handler = ngx_http_block_reading;
     r->write_event_handler = ngx_http_request_empty_handler;
 
-    /* the copy may end before the event that would run it */
+    /*
+     * the copy of the request may have ended before the posted event that would
+     * run it
+     */
 
     if (ref->event.posted) {
         ngx_delete_posted_event(&ref->event);
@@ -784,8 +833,8 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
 
     if (main) {
         /*
-         * frees main, but does not call the handler, write to the access log,
-         * or close the descriptor
+         * frees the main request of a refresh, but does not call the handler,
+         * write to the access log, or close the descriptor
          */
 
         ref->done = 1;
@@ -817,8 +866,8 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
         c->destroyed = 1;
 
         /*
-         * as at creation: nginx uses the descriptor as an index, and -1 is
-         * none
+         * the connection of a refresh has the descriptor -1, but
+         * ngx_free_connection() uses the descriptor as an index: 0 is one
          */
 
         saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
@@ -836,7 +885,10 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
 }
 
 
-/* the refresh that runs the request, or NULL; main is created with its hc */
+/*
+ * the refresh that runs the request, or NULL: the request has the
+ * ngx_http_connection_t that the structure of the refresh begins with
+ */
 
 static ngx_http_mcds_refresh_t *
 ngx_http_mcds_refresh_of(ngx_http_request_t *r)
@@ -849,7 +901,11 @@ ngx_http_mcds_refresh_of(ngx_http_request_t *r)
 }
 
 
-/* "log" may be another log of the same line, with the same data */
+/*
+ * the handler of the error log for a refresh; nginx may write a line to several
+ * logs, so "log" may be another log than that of the refresh, with the same
+ * data
+ */
 
 static u_char *
 ngx_http_mcds_refresh_log_error(ngx_log_t *log, u_char *buf, size_t len)

@@ -17,8 +17,9 @@
 
 
 /*
- * Called once, when the detached request has ended, successfully or not.  rc
- * is the code that the request was finalized with.  If nginx has sent an error
+ * The handler of a refresh, a request without a client that builds a page
+ * again: called once, when that request has ended, successfully or not.  rc is
+ * the code that the request was finalized with.  If nginx has sent an error
  * page, for an error such as 502, rc is NGX_OK, and the status is in the
  * header that was filtered.  rc is NGX_OK, too, for a truncated response,
  * where the filter has seen no last_in_chain.  The request and its pool still
@@ -30,10 +31,11 @@ typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,
 
 
 /*
- * Makes a copy of r that lives on a connection and a pool of its own: a
- * background subrequest of a parked main request, as GET, without a body,
- * without the Range, If-*, Expect, Upgrade, TE, Content-Length,
- * Transfer-Encoding, Trailer and hop-by-hop headers (RFC 9110, 7.6.1).
+ * Makes a copy of the request r to refresh a page, which lives on a connection
+ * and a pool of its own: a background subrequest of a main request that never
+ * runs, as GET, without a body, without the Range, If-*, Expect, Upgrade, TE,
+ * Content-Length, Transfer-Encoding, Trailer and hop-by-hop headers (RFC 9110,
+ * 7.6.1).
  * Headers named in Connection stay, as they do in nginx: otherwise a client
  * could hide from the origin a header that is part of the page's key.  Nothing
  * in the copy points into r or into r's connection, so r may end at any time.
@@ -55,8 +57,9 @@ ngx_http_request_t *ngx_http_mcds_refresh_create(ngx_http_request_t *r,
 
 
 /*
- * The data given to create, until handler has been called, when r is the copy,
- * even after an internal redirect has cleared its contexts.  NULL for any
+ * The data that the caller gave to ngx_http_mcds_refresh_create(), if r is the
+ * copy that it returned, until the handler of the refresh has been called; even
+ * after an internal redirect has cleared the copy's contexts.  NULL for any
  * other request, including subrequests of the copy.  Costs a comparison.
  */
 
@@ -64,18 +67,18 @@ void *ngx_http_mcds_refresh_data(ngx_http_request_t *r);
 
 
 /*
- * Removes the headers that a refresh leaves out from r itself, for a request
- * that is going to fill the cache: from the list, from the parsed pointers,
- * and from cached values of variables.  The reading of the request's own body
- * does not change.  NGX_OK, or NGX_ERROR when out of memory.
+ * Removes from the request r, which is going to fill the cache, the headers
+ * that a refresh of the page would leave out: from the list of request headers,
+ * from the pointers to parsed headers, and from cached values of variables.
+ * nginx still reads the body of r.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_refresh_strip(ngx_http_request_t *r);
 
 
 /*
- * 1 if a refresh leaves out the header of this name; "_" in the name counts as
- * "-"
+ * 1 if a refresh of a page leaves out the request header of this name; "_" in
+ * the name counts as "-"
  */
 
 ngx_uint_t ngx_http_mcds_refresh_unwanted(ngx_str_t *name);

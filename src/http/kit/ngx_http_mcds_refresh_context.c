@@ -15,13 +15,17 @@
 #include "ngx_http_mcds_refresh_context.h"
 
 
-/* room in the list of headers for validators that the caller may push */
+/*
+ * free elements in the list of request headers of a refresh, for validators
+ * such as If-None-Match that the caller may push
+ */
 #define NGX_HTTP_MCDS_REFRESH_SPARE  4
 
 
 typedef struct {
     ngx_table_elt_t            *from;
-    ngx_table_elt_t            *to;             /* NULL if it is left out */
+    ngx_table_elt_t            *to;             /* the copy of the header; NULL:
+                                                   the refresh leaves it out */
 } ngx_http_mcds_refresh_pair_t;
 
 typedef struct {
@@ -50,7 +54,7 @@ static ngx_int_t ngx_http_mcds_refresh_captures(ngx_http_request_t *main,
 
 
 static ngx_str_t  ngx_http_mcds_refresh_hidden[] = {
-    ngx_string("if-"),                     /* a prefix: matches all "if-*" */
+    ngx_string("if-"),                     /* the prefix of all names "if-*" */
     ngx_string("range"),
     ngx_string("expect"),
     ngx_string("upgrade"),
@@ -67,9 +71,9 @@ static ngx_str_t  ngx_http_mcds_refresh_hidden[] = {
 
 
 /*
- * The copy cannot evaluate these variables: it has no stream and does not know
- * the address before realip.  Their values are taken from the client's
- * request.
+ * Variables that a refresh cannot evaluate: it has no stream of HTTP/2 or
+ * HTTP/3 and does not know the client's address before realip changed it.
+ * Their values are taken from the client's request.
  */
 
 static ngx_str_t  ngx_http_mcds_refresh_eager[] = {
@@ -81,7 +85,10 @@ static ngx_str_t  ngx_http_mcds_refresh_eager[] = {
 };
 
 
-/* these variables belong to the client's own request or response */
+/*
+ * variables whose values a refresh does not copy from the client's request,
+ * since they belong to that request alone or to its response
+ */
 
 static ngx_str_t  ngx_http_mcds_refresh_lazy[] = {
     ngx_string("request_method"),
@@ -119,7 +126,10 @@ ngx_http_mcds_refresh_strip(ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /* drop cached values of variables such as $http_range */
+    /*
+     * nginx caches the values of variables such as $http_range, also of headers
+     * that were removed: drop these values
+     */
 
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
 
@@ -194,9 +204,9 @@ ngx_http_mcds_refresh_strings(ngx_http_request_t *main, ngx_http_request_t *r)
 
 
 /*
- * Gives "to" a new list with the headers of "from", less the unwanted.
- * Marking headers as deleted in the old list is not enough: proxy and others
- * ignore the mark.
+ * Gives the request "to" a new list with the headers of the request "from",
+ * without those that a refresh leaves out.  Marking headers as deleted in the
+ * old list is not enough: the proxy module and others ignore the mark.
  */
 
 static ngx_int_t
@@ -309,11 +319,12 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
 
 
 /*
- * nginx keeps pointers to the headers that it has parsed, all side by side.  A
- * pointer to a header of the old list becomes a pointer to its copy in the new
- * list, or NULL; other pointers are not followed, whatever nginx's table of
- * headers says.  Calling the handlers of that table again instead would choose
- * the server anew, and could refuse a request that nginx has accepted.
+ * Copies the pointers that nginx keeps, side by side, to the request headers
+ * that it has parsed.  A pointer to a header of the old list becomes a pointer
+ * to its copy in the new list, or NULL; other pointers are not followed,
+ * whatever nginx's table of headers says.  Calling the handlers of that table
+ * again instead would choose the server anew, and could refuse a request that
+ * nginx has accepted.
  */
 
 static ngx_int_t
@@ -410,9 +421,10 @@ ngx_http_mcds_refresh_array(ngx_http_request_t *r, ngx_array_t *to,
 
 
 /*
- * The copy of a header of the old list, or of the next header of the same name
- * if that header is left out; NULL if there is none.  The search begins at
- * start, since nginx chains headers of one name in the order of the list.
+ * Finds the copy of a request header of the old list, or of the next header of
+ * the same name if the refresh leaves that header out; NULL if there is none.
+ * The search begins at start, since nginx chains headers of one name in the
+ * order of the list.
  */
 
 static ngx_table_elt_t *
@@ -463,7 +475,8 @@ ngx_http_mcds_refresh_unwanted(ngx_str_t *name)
         for (i = 0; i < hidden->len; i++) {
 
             /*
-             * the name of a header, or of its variable, where "_" replaces "-"
+             * the name may be that of a header or of its variable, in which "_"
+             * replaces "-"
              */
 
             c = ngx_tolower(name->data[i]);
@@ -528,7 +541,10 @@ ngx_http_mcds_refresh_variables(ngx_http_request_t *main,
             continue;
         }
 
-        /* some modules rely on a zero byte behind the value */
+        /*
+         * some modules of nginx rely on a zero byte behind the value of a
+         * variable
+         */
 
         p = ngx_pnalloc(main->pool, from->len + 1);
         if (p == NULL) {
@@ -544,7 +560,10 @@ ngx_http_mcds_refresh_variables(ngx_http_request_t *main,
 }
 
 
-/* 1 if the copy must not take over the value that the variable has in r */
+/*
+ * 1 if a refresh must not take over the value that the variable has in the
+ * client's request
+ */
 
 static ngx_uint_t
 ngx_http_mcds_refresh_unfit(ngx_http_variable_t *v)
@@ -553,7 +572,10 @@ ngx_http_mcds_refresh_unfit(ngx_http_variable_t *v)
 
     name = v->name;
 
-    /* a "set" or "map" that has taken the name of a header's variable */
+    /*
+     * the directive "set" or "map" has taken the name of a header's variable:
+     * the value does not belong to the client's request alone
+     */
 
     if (v->flags & NGX_HTTP_VAR_CHANGEABLE) {
         return 0;
@@ -594,8 +616,8 @@ ngx_http_mcds_refresh_captures(ngx_http_request_t *main, ngx_http_request_t *r)
     ngx_http_core_main_conf_t  *cmcf;
 
     /*
-     * a regex without groups has no captures; the pair of the whole match is
-     * never read
+     * a regular expression without groups has no captures to copy; nginx never
+     * reads the pair for the whole match
      */
 
     if (r->ncaptures <= 2) {
@@ -604,7 +626,10 @@ ngx_http_mcds_refresh_captures(ngx_http_request_t *main, ngx_http_request_t *r)
 
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
 
-    /* zeroed, since a later regex may not fill all pairs */
+    /*
+     * the captures are zeroed, since a later regular expression may not fill
+     * all pairs
+     */
 
     main->captures = ngx_pcalloc(main->pool, cmcf->ncaptures * sizeof(int));
     if (main->captures == NULL) {

@@ -17,10 +17,10 @@
 
 
 /*
- * Copies the request line, the URI, the headers less the unwanted, the
- * variables and the captures of r to main, a new request on a connection of
- * its own; afterwards nothing in main points into r.  Evaluates, in r, the
- * variables that main could not evaluate.
+ * Copies the request line, the URI, the headers that a refresh does not leave
+ * out, the variables and the captures of the client's request r to main, a new
+ * request on a connection of its own; afterwards nothing in main points into r.
+ * Evaluates, in r, the variables that main could not evaluate.
  */
 
 ngx_int_t ngx_http_mcds_refresh_context(ngx_http_request_t *main,

@@ -125,7 +125,9 @@ ngx_http_mcds_resource_methods(ngx_http_request_t *r, ngx_uint_t methods)
         }
     }
 
-    /* the terminating zero byte replaces the last comma */
+    /*
+     * the list of methods ends with a zero byte, which replaces its last comma
+     */
 
     p[-2] = '\0';
 
@@ -221,8 +223,9 @@ ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
 
 
 /*
- * Conditions are judged before a change, not by nginx's filter after the
- * response.  The copy outlives the request.
+ * Copies the values of If-Match and If-None-Match to the pool of the resource,
+ * which outlives the request: mcds compares them before it changes an item, and
+ * nginx's filter must not compare them with the response.
  */
 
 static ngx_int_t
@@ -264,7 +267,10 @@ ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res, ngx_str_t *text,
 }
 
 
-/* collects the body in memory; called first and with each further part */
+/*
+ * nginx's handler for a request body that is not buffered: collects the body in
+ * memory; nginx calls it for the first part and for each further part
+ */
 
 static void
 ngx_http_mcds_resource_body_handler(ngx_http_request_t *r)
@@ -333,7 +339,10 @@ ngx_http_mcds_resource_too_large(ngx_http_mcds_resource_t *res)
 }
 
 
-/* NGX_DECLINED: the body is larger than the limit */
+/*
+ * Appends the part of the request body that nginx has read to the body of the
+ * resource.  NGX_DECLINED: the body is larger than the limit.
+ */
 
 static ngx_int_t
 ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res)
@@ -410,7 +419,10 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 
     } else if (len) {
 
-        /* another module has read this part into a file */
+        /*
+         * this part of the request body is in a file, to which another module
+         * has read it
+         */
 
         n = ngx_read_file(b->file, p, len, b->file_pos);
 
@@ -428,7 +440,10 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 }
 
 
-/* NGX_DONE: operations are under way, and the request waits for them */
+/*
+ * Finalizes the request for a resource with the result rc of its handler.
+ * NGX_DONE: operations are under way, and the request waits for them instead.
+ */
 
 static void
 ngx_http_mcds_resource_end(ngx_http_mcds_resource_t *res, ngx_int_t rc)
@@ -565,7 +580,10 @@ ngx_http_mcds_resource_match(ngx_http_mcds_resource_t *res, ngx_uint_t found,
 }
 
 
-/* compared as if weak: gzip makes a strong tag weak */
+/*
+ * 1 if the list in If-Match or If-None-Match has the ETag; compared as if both
+ * were weak, since gzip makes a strong ETag weak
+ */
 
 static ngx_uint_t
 ngx_http_mcds_resource_listed(ngx_str_t *list, u_char *tag, size_t len)
@@ -714,7 +732,7 @@ ngx_http_mcds_resource_has(ngx_http_request_t *r)
     }
 
     /*
-     * The parameters are cut off before the comparison: a page of another site
+     * Content-Type is compared without its parameters: a page of another site
      * can send "text/plain; application/json" without a preflight request.
      */
 
@@ -756,8 +774,8 @@ ngx_http_mcds_resource_type(ngx_str_t *text, char *type)
 
 
 /*
- * by name, since nginx parses some headers only if certain modules are built
- * in
+ * the list of request headers is searched by name, since nginx keeps pointers
+ * to some headers only if certain modules are built in
  */
 
 ngx_table_elt_t *
@@ -795,7 +813,10 @@ ngx_http_mcds_resource_header(ngx_http_request_t *r, char *name)
 }
 
 
-/* decodes the argument as a form encodes it: %XX, and "+" for a space */
+/*
+ * the value of a request's argument is decoded as a form encodes it: %XX, and
+ * "+" for a space
+ */
 
 ngx_int_t
 ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name, ngx_str_t *value)

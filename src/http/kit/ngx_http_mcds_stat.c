@@ -76,8 +76,8 @@ ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
 
 
 /*
- * the blocks "if" and "limit_except" have the name of their location, but not
- * the fields that tell its kind
+ * nginx gives the blocks "if" and "limit_except" the name of their location,
+ * but not the fields that tell its kind, so they inherit the kind
  */
 
 void
@@ -107,7 +107,10 @@ ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 }
 
 
-/* the name as the configuration spells it: "example.com ~ \.php$" */
+/*
+ * statistics name a location by its server, and as the configuration spells it:
+ * "example.com ~ \.php$"
+ */
 
 ngx_int_t
 ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name)

@@ -18,8 +18,8 @@
 
 
 /*
- * counts a failed operation on a counter, log, array or table; rc:
- * ngx_mcds_rc_e
+ * counts, in the statistics of a counter, log, array or table, an operation
+ * that has failed in memcached with the result rc, ngx_mcds_rc_e
  */
 
 #define ngx_http_mcds_stat_failed(stat, rc)                                   \
@@ -35,25 +35,27 @@ ngx_int_t ngx_http_mcds_stat_init(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 
 /*
- * The statistics of that family, pool and name; created if the configuration
- * has not asked for them before.  The name is not copied; pool may be NULL.
- * NULL when out of memory.
+ * Finds the statistics of one location, counter, log or the like by their
+ * family, pool and name; creates them if the configuration has not asked for
+ * them before.  The name is not copied; pool may be NULL.  NULL when out of
+ * memory.
  */
 
 ngx_mcds_stat_t *ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
     ngx_mcds_pool_t *pool, ngx_str_t *name);
 
 /*
- * Call this when a location is merged, and before stat_location(): stores the
- * kind of the location, such as "=" or "~".
+ * Call this when a location is merged, and before
+ * ngx_http_mcds_stat_location(): stores the kind of the location, such as "="
+ * or "~".
  */
 
 void ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
     ngx_http_mcds_loc_conf_t *conf);
 
 /*
- * Composes the name of the location that is being read or merged: its server,
- * its kind and its own name, in memory of cf->pool.
+ * Composes the name by which statistics show the location that is being read or
+ * merged: its server, its kind and its own name, in memory of cf->pool.
  */
 
 ngx_int_t ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name);

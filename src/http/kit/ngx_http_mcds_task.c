@@ -12,8 +12,8 @@
 
 
 /*
- * how often woken requests let other posted events of this turn go first;
- * those may post further events
+ * how often requests whose wait is over let other posted events of this turn of
+ * the event loop go first; those may post further events
  */
 #define NGX_HTTP_MCDS_RESUME_LATER  8
 
@@ -28,7 +28,7 @@ static void ngx_http_mcds_task_resume(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_task_cleanup(void *data);
 
 
-/* the requests of this worker that are woken, but have not run yet */
+/* the requests of this worker whose wait is over, but that do not run yet */
 
 static ngx_queue_t  ngx_http_mcds_resuming;
 static ngx_event_t  ngx_http_mcds_resume_event;
@@ -79,7 +79,10 @@ ngx_http_mcds_task_init(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    /* nginx runs the handlers of a phase from the last one to the first */
+    /*
+     * nginx runs the handlers of a phase from the last one of the array to the
+     * first: the start handler runs first, the decide handler runs last
+     */
 
     h[1] = ngx_http_mcds_start_handler;
 
@@ -113,7 +116,10 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
 
     if (task && ngx_http_mcds_is_parked(&task->park)) {
 
-        /* another module runs the phases of a request that waits */
+        /*
+         * another module runs the phases of a request that waits for memcached:
+         * the request goes on waiting
+         */
 
         return NGX_AGAIN;
     }
@@ -146,7 +152,7 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
             return rc;
         }
 
-        /* the feature may have begun the task */
+        /* the feature's function "start" may have begun the request's task */
 
         task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
 
@@ -195,8 +201,8 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
     }
 
     /*
-     * a static file needs no page, but its filters may show numbers of
-     * counters
+     * a request for a static file need not wait for a stored page, but must
+     * wait for counters that its filters may show
      */
 
     if (task->needed || (task->waiting && r->content_handler)) {
@@ -243,7 +249,10 @@ ngx_http_mcds_task_suspend(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     if (task->waiting == 0) {
 
-        /* the result came from inside the call that started the operation */
+        /*
+         * the request need not wait any more: the result came from inside the
+         * call that started the operation
+         */
 
         ngx_http_mcds_wake(&task->park);
     }
@@ -264,10 +273,11 @@ ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task)
 
 
 /*
- * nginx calls ngx_http_upstream_finalize_request() twice here: by the cleanup
- * handler below, as ngx_http_upstream_create() does, and by the upstream,
- * which gets NGX_ERROR from its header filter and finds itself finalized.
- * Each of the two calls gives back a reference.
+ * To repeat a request to an upstream, two references are added to the request,
+ * since nginx calls ngx_http_upstream_finalize_request() twice, and each call
+ * gives back one: the cleanup handler below calls it, as in
+ * ngx_http_upstream_create(), and so does the upstream, which gets NGX_ERROR
+ * from its header filter and finds itself finalized.
  */
 
 ngx_int_t
@@ -323,8 +333,9 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
 
 
 /*
- * An HTTP/3 client whose request has been read completely can only leave with
- * STOP_SENDING, which sets an error in the write event alone.
+ * The write handler of a request that waits, which sees that the client has
+ * left: an HTTP/3 client whose request has been read completely can only leave
+ * with STOP_SENDING, which sets an error in the write event alone.
  */
 
 static void
@@ -370,8 +381,9 @@ ngx_http_mcds_wake(ngx_http_mcds_park_t *park)
 
 
 /*
- * Runs as the last event of its turn: operations of other requests are sent
- * first, so that memcached works on them while these requests are served.
+ * Continues the requests whose wait is over, as the last event of this turn of
+ * the event loop: operations of other requests are sent first, so that
+ * memcached works on them while these requests are served.
  */
 
 static void
@@ -433,7 +445,10 @@ ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park)
 }
 
 
-/* runs the phases from the handler that has suspended the request */
+/*
+ * continues a request that has waited in a phase: nginx runs the phases from
+ * the handler that has suspended the request
+ */
 
 static void
 ngx_http_mcds_task_resume(ngx_http_mcds_park_t *park)
@@ -522,8 +537,8 @@ ngx_http_mcds_task_create(ngx_http_request_t *r)
 
 
 /*
- * an internal redirect or an error page clears r->ctx, but not the cleanup
- * record
+ * the task of a request is searched in the cleanup records of its pool, since
+ * an internal redirect or an error page clears r->ctx
  */
 
 ngx_http_mcds_task_t *
@@ -573,8 +588,8 @@ ngx_http_mcds_task_cleanup(void *data)
 
 
 /*
- * With recursive_error_pages, nginx does not set r->error_page; an internal
- * request with an upstream that has failed is taken for an error page.
+ * With "recursive_error_pages on", nginx does not set r->error_page for an
+ * error page: an internal request that has had an upstream is taken for one.
  */
 
 ngx_uint_t

@@ -29,50 +29,59 @@ typedef void (*ngx_http_mcds_park_pt)(ngx_http_mcds_park_t *park);
 
 
 /*
- * A request that waits, in a handler of a phase or in its content handler.
- * The owner zeroes the structure, and sets request, handler and data.
+ * The wait of a request, in a handler of a phase or in its content handler,
+ * until a result comes.  The owner zeroes the structure, and sets request,
+ * handler and data.
  */
 
 struct ngx_http_mcds_park_s {
     ngx_http_request_t         *request;
     ngx_http_mcds_park_pt       handler;
     void                       *data;
-    ngx_queue_t                 queue;    /* while "woken" */
+    ngx_queue_t                 queue;    /* in the worker's list of requests
+                                             that continue, if "woken" is set */
 
     unsigned                    parked:1;
-    unsigned                    woken:1;  /* queued to run at the end of this
-                                             turn */
+    unsigned                    woken:1;  /* 1: the request continues at the
+                                             end of this turn of the event
+                                             loop */
 };
 
 
 /*
- * The task of a request: lives in a cleanup record of the request's pool, so
- * that it outlasts internal redirects, which clear r->ctx.  The contexts of
- * the features follow it in memory.
+ * The task of a request: the results that it waits for, and, behind this
+ * structure in memory, the contexts of the features (cache, counters and
+ * others).  It lives in a cleanup record of the request's pool, so that it
+ * outlasts internal redirects, which clear r->ctx.
  */
 
 typedef struct {
     ngx_http_request_t         *request;
     ngx_uint_t                  waiting;  /* results that the request waits
                                              for */
-    ngx_uint_t                  needed;   /* of these, results that even a
-                                             static file needs */
+    ngx_uint_t                  needed;   /* results that the request waits for
+                                             even if it is for a static file */
     ngx_http_mcds_park_t        park;
-    ngx_mcds_budget_t           budget;   /* limits the waits for memcached */
-    ngx_mcds_wait_t             delay;    /* the current wait for memcached */
+    ngx_mcds_budget_t           budget;   /* limits the sum of the request's
+                                             waits for memcached */
+    ngx_mcds_wait_t             delay;    /* the request's current wait for
+                                             memcached */
 
-    unsigned                    begun:1;     /* a feature takes part in the
-                                                precontent phase */
-    unsigned                    suspended:1; /* waits in the decide handler */
-    unsigned                    refresh:1;   /* is a detached refresh */
-    unsigned                    seeded:1;    /* "delay" was not for memcached
-                                                alone */
+    unsigned                    begun:1;     /* 1: a feature takes part in the
+                                                request's precontent phase */
+    unsigned                    suspended:1; /* 1: the request waits in the
+                                                decide handler */
+    unsigned                    refresh:1;   /* 1: the request is a refresh,
+                                                which has no client */
+    unsigned                    seeded:1;    /* 1: the request has waited for
+                                                more than memcached: for the
+                                                initial number of a counter */
 } ngx_http_mcds_task_t;
 
 
 /*
- * A feature whose requests wait.  All members but name, size and cleanup may
- * be NULL.
+ * A feature of mcds, such as the cache or the counters, whose requests wait for
+ * memcached.  All members but name, size and cleanup may be NULL.
  *
  * size: bytes of the feature's context in a task, which begins with a pointer
  * to the task and is otherwise zeroed.  offset: the context's place, set by
@@ -129,15 +138,15 @@ struct ngx_http_mcds_feature_s {
 };
 
 
-/* the context of the feature in the task */
+/* the context of the feature in the task of a request */
 
 #define ngx_http_mcds_task_ctx(task, feature)                                 \
     ((void *) ((u_char *) (task) + (feature)->offset))
 
 
 /*
- * In preconfiguration: adds a feature.  Features are called in the order in
- * which they were added.
+ * Call this in preconfiguration: adds a feature of mcds, such as the cache.
+ * The functions of features are called in the order in which they were added.
  */
 
 ngx_int_t ngx_http_mcds_feature_add(ngx_conf_t *cf,
@@ -145,16 +154,17 @@ ngx_int_t ngx_http_mcds_feature_add(ngx_conf_t *cf,
 
 
 /*
- * Adds the handlers of the precontent phase, for a configuration in which a
- * location uses a pool.
+ * Adds the handlers of mcds to the precontent phase, for a configuration in
+ * which a location uses a pool of memcached servers.
  */
 
 ngx_int_t ngx_http_mcds_task_init(ngx_conf_t *cf);
 
 
 /*
- * The task of r, searched in the cleanup records after an internal redirect,
- * or NULL.  Use task_get() instead, which searches only if r->ctx has no task.
+ * Searches the task of the request r in the cleanup records of its pool, as is
+ * necessary after an internal redirect; NULL if r has none.  Use
+ * ngx_http_mcds_task_get() instead, which searches only if r->ctx has no task.
  */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_find(ngx_http_request_t *r);
@@ -175,36 +185,43 @@ ngx_http_mcds_task_get(ngx_http_request_t *r)
 }
 
 
-/* the task of r, created if r has none; NULL when out of memory */
+/*
+ * the task of the request r, which is created if r has none; NULL when out of
+ * memory
+ */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_need(ngx_http_request_t *r);
 
 /*
- * As task_need(), and from now on the handlers of the precontent phase call
- * the features for r.
+ * The task of the request r, created if r has none; from now on, mcds's
+ * handlers of the precontent phase call the features for r.  NULL when out of
+ * memory.
  */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
 
 
 /*
- * Parks the request: sets its event handlers so that only a wake-up continues
- * it, or the end of its client finalizes it; a subrequest has no client.
- * NGX_AGAIN: the request waits; otherwise the result for the handler to
- * return.
+ * Lets a request wait: sets its event handlers so that only
+ * ngx_http_mcds_wake() continues it, or the end of its client finalizes it; a
+ * subrequest has no client.  NGX_AGAIN: the request waits; otherwise the result
+ * for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
 
 /*
- * Wakes a request: its handler is called at the end of this turn, with those
- * of all other woken requests.  The handler may park the request again.  A
- * request may be woken before it is parked.
+ * Continues a request that waits: its handler is called at the end of this turn
+ * of the event loop, with those of all others that continue.  The handler may
+ * let the request wait again.  This may be called before ngx_http_mcds_park().
  */
 
 void ngx_http_mcds_wake(ngx_http_mcds_park_t *park);
 
-/* call this when the request is freed: the handler is not called any more */
+/*
+ * Call this when a request is freed that may still wait: the handler, which
+ * would continue the request, is not called any more.
+ */
 
 void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
 
@@ -218,8 +235,9 @@ void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
 
 
 /*
- * For a handler of the precontent phase: the request waits for the results of
- * the task, within the budget.  Returns the result for the handler to return.
+ * For a handler of the precontent phase: the request waits for the results that
+ * its task counts, as long as its waits for memcached may last.  Returns the
+ * result for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
@@ -227,8 +245,9 @@ ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
 
 
 /*
- * Call this for each result of memcached.  After the last result, the request
- * continues at the end of this turn, with all other woken requests.
+ * Call this for each result of memcached that a request's task counts.  After
+ * the last result, the request continues at the end of this turn of the event
+ * loop, with all others that continue.
  */
 
 void ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task);
@@ -236,7 +255,8 @@ void ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task);
 
 /*
  * For a header filter: repeats a request to an upstream.  The response is
- * dropped, and the content handler runs again at the end of this turn.
+ * dropped, and the content handler runs again at the end of this turn of the
+ * event loop.
  * NGX_OK: the filter must return NGX_ERROR.  NGX_DECLINED: not possible, since
  * the response does not come from an upstream, or its header is sent already.
  */

@@ -11,7 +11,7 @@
 #include "ngx_http_mcds_text.h"
 
 
-/* the size of each buffer of a text, bytes */
+/* bytes of each buffer of a response's text */
 #define NGX_HTTP_MCDS_PIECE       16384
 
 

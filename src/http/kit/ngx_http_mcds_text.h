@@ -15,7 +15,10 @@
 #include <ngx_http.h>
 
 
-/* the type of a text; OTHER is only for the type of a request's body */
+/*
+ * The media type of a request's body or of a response; only a request can have
+ * NGX_HTTP_MCDS_OTHER.
+ */
 
 typedef enum {
     NGX_HTTP_MCDS_JSON = 0,
@@ -25,7 +28,10 @@ typedef enum {
 } ngx_http_mcds_type_e;
 
 
-/* a text of any length, in buffers; "failed" is set when out of memory */
+/*
+ * the text of a response, of any length, in buffers; "failed" is set when out
+ * of memory
+ */
 
 typedef struct {
     ngx_pool_t                 *pool;
@@ -36,8 +42,8 @@ typedef struct {
 } ngx_http_mcds_text_t;
 
 /*
- * Appends a copy of len bytes; sets text->failed when out of memory, after
- * which further calls append nothing.
+ * Appends a copy of len bytes to the text of a response; sets text->failed when
+ * out of memory, after which further calls append nothing.
  */
 
 void ngx_http_mcds_text_put(ngx_http_mcds_text_t *text, u_char *data,

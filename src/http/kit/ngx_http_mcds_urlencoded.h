@@ -15,9 +15,10 @@
 
 
 /*
- * Takes the first argument from args, which then starts behind that argument:
- * NGX_OK, or NGX_DONE if none is left.  name and value point into args and are
- * still encoded; value->data is NULL if the argument has no "=".
+ * Takes the first argument of a query or form from args, which then starts
+ * behind that argument: NGX_OK, or NGX_DONE if none is left.  name and value
+ * point into args and are still encoded; value->data is NULL if the argument
+ * has no "=".
  */
 
 ngx_int_t ngx_http_mcds_urlencoded_next(ngx_str_t *args, ngx_str_t *name,
@@ -25,9 +26,9 @@ ngx_int_t ngx_http_mcds_urlencoded_next(ngx_str_t *args, ngx_str_t *name,
 
 
 /*
- * Decodes %XX, and "+" as a space, into memory of the pool; "to" and "from"
- * may be the same.  NGX_DECLINED: a "%" without two hexadecimal digits;
- * NGX_ERROR: out of memory.
+ * Decodes a text of a query or form, with %XX, and "+" as a space, into memory
+ * of the pool; "to" and "from" may be the same.  NGX_DECLINED: a "%" without
+ * two hexadecimal digits; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_urlencoded_decode(ngx_pool_t *pool, ngx_str_t *to,

@@ -22,16 +22,16 @@
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /*
- * increase this when the layout changes: a new binary then drops the old
- * content
+ * the version of the layout of the shared memory zone; increase it when the
+ * layout changes: a new binary of nginx then drops the old content
  */
 #define NGX_HTTP_MCDS_ZONE_LAYOUT 10
 
 /*
- * The shares of statistics, servers and hot keys in the zone, each 1/n of its
- * size; the rest is for copies of pages.  Servers may take twice as much as
- * other statistics, so that they still find room when the others have used up
- * theirs.
+ * The shares of statistics, of the statistics of servers, and of hot keys in
+ * the shared memory zone, each 1/n of its size; the rest is for copies of
+ * pages. Statistics of servers may take twice as much as others, so that they
+ * still find room when the others have used up theirs.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
@@ -39,8 +39,8 @@
 
 
 /*
- * memory of features, by name; workers of another version may have other
- * features
+ * the memory of each feature in the shared memory zone is found by the
+ * feature's name, since workers of another version may have other features
  */
 
 #define NGX_HTTP_MCDS_SLOTS       8
@@ -60,15 +60,19 @@ typedef struct {
     ngx_uint_t               generation;
     ngx_mcds_stat_shared_t  *stats[NGX_MCDS_STAT_FAMILIES];
                                          /*
-                                          * statistics of all generations,
-                                          * latest first
+                                          * lists of the statistics, also those
+                                          * of earlier generations of the
+                                          * configuration, latest first
                                           */
     size_t                   taken;      /* bytes taken by all statistics */
 
     ngx_http_mcds_slot_t         slots[NGX_HTTP_MCDS_SLOTS];
-    ngx_mcds_hotkeys_place_t    *hot;    /* of the first worker, or NULL */
-    ngx_mcds_past_t             *past;   /* or NULL */
-    ngx_mcds_local_t            *local;  /* NULL if it did not fit */
+    ngx_mcds_hotkeys_place_t    *hot;    /* the list of the workers' hot keys,
+                                            or NULL */
+    ngx_mcds_past_t             *past;   /* the history of the statistics, or
+                                            NULL */
+    ngx_mcds_local_t            *local;  /* copies of pages in shared memory;
+                                            NULL: no room for them */
 } ngx_http_mcds_shared_t;
 
 
@@ -122,7 +126,8 @@ ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * statistics exist in the configuration also without a zone: they stay empty
+ * statistics exist in the configuration also without a shared memory zone: they
+ * stay empty
  */
 
 ngx_int_t
@@ -168,7 +173,10 @@ ngx_http_mcds_zone_add(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
     mmcf->zone->init = ngx_http_mcds_zone_init;
     mmcf->zone->data = mmcf;
 
-    /* the number of workers is known only when the zone is initialized */
+    /*
+     * the number of workers, which the core's configuration has, is known only
+     * when the shared memory zone is initialized
+     */
 
     mmcf->core = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
                                                   ngx_core_module);
@@ -189,8 +197,8 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
     shpool = (ngx_slab_pool_t *) zone->shm.addr;
 
     /*
-     * nginx's message would not say which statistics do not fit, so it is
-     * turned off
+     * nginx's own message for a zone without free memory is turned off: it
+     * would not say which statistics do not fit
      */
 
     shpool->log_nomem = 0;
@@ -199,7 +207,7 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 
     if (data || zone->shm.exists) {
 
-        /* the zone of the previous cycle is used again */
+        /* the shared memory zone of the previous cycle is used again */
 
         shared = shpool->data;
 
@@ -355,8 +363,8 @@ ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
 
 
 /*
- * finds the statistics with that id in the zone, or adds them; NULL if the
- * zone is full
+ * finds the statistics with that id in the shared memory zone, or adds them;
+ * NULL if the zone is full
  */
 
 static ngx_mcds_stat_shared_t *
@@ -375,8 +383,8 @@ ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
     }
 
     /*
-     * reuse places first: names that change with each reload would fill the
-     * zone
+     * the memory of statistics that are no longer in the configuration is used
+     * first: names that change with each reload would fill the zone
      */
 
     ss = ngx_http_mcds_zone_reuse(shared, family, 2);
@@ -436,10 +444,11 @@ ngx_http_mcds_zone_alloc(ngx_slab_pool_t *shpool, ngx_uint_t family)
 
 
 /*
- * Takes over the place of statistics that are not in the current
- * configuration, nor in the age generations before it.  Places of the current
- * configuration are kept: their numbers are in use.  A worker that still uses
- * the old statistics notices the new owner, and its counts are dropped.
+ * Takes over the memory of statistics that are not in the current
+ * configuration, nor in the "age" generations of the configuration before it.
+ * Statistics of the current configuration are kept: their numbers are in use.
+ * A worker that still uses the old statistics notices that they belong to
+ * another name, and drops its counts.
  */
 
 static ngx_mcds_stat_shared_t *
@@ -501,7 +510,9 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
     }
 
     /*
-     * the old gauges are not freed: workers of older generations write there
+     * the workers' gauges (numbers such as open connections) move to a larger
+     * array; the old one is not freed: workers of older generations of the
+     * configuration write there
      */
 
     for (n = 2; n < workers; n *= 2) { /* void */ }
@@ -519,7 +530,10 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
 }
 
 
-/* memory for statistics, within 1/part of the zone for all of them */
+/*
+ * allocates memory for statistics in the shared memory zone, of which all
+ * statistics may take 1/part
+ */
 
 static void *
 ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool, size_t size,
@@ -533,7 +547,7 @@ ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool, size_t size,
 
     max = (shpool->end - (u_char *) shpool) / part;
 
-    /* the slab allocator rounds a size up to a page or a power of 2 */
+    /* nginx's slab allocator rounds a size up to a page or a power of 2 */
 
     if (size > ngx_pagesize / 2) {
         taken = ngx_align(size, ngx_pagesize);
@@ -592,8 +606,9 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
     }
 
     /*
-     * ngx_worker is set in the cache manager and in other helper processes,
-     * too
+     * only workers count statistics and hot keys: other processes, such as the
+     * cache manager, have a number in ngx_worker, too, and must not use a
+     * worker's memory
      */
 
     if (ngx_process != NGX_PROCESS_WORKER

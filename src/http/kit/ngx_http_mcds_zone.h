@@ -16,7 +16,7 @@
 #include "ngx_http_mcds_module.h"
 
 
-/* the setter of "mcds_zone" */
+/* the setter of the directive "mcds_zone" */
 
 char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
@@ -30,8 +30,8 @@ ngx_int_t ngx_http_mcds_zone_prepare(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 
 /*
- * Adds the shared memory zone to the cycle; only for a configuration that uses
- * a pool.
+ * Adds the shared memory zone of mcds to the cycle; only for a configuration
+ * that uses a pool of memcached servers.
  */
 
 ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
@@ -46,8 +46,8 @@ void ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf);
 
 
 /*
- * Allocates size bytes in the zone, and drops copies of pages to make room.
- * NULL if even that is not enough.
+ * Allocates size bytes in the shared memory zone, and drops copies of pages to
+ * make room.  NULL if even that is not enough.
  */
 
 void *ngx_http_mcds_zone_room(void *shpool, size_t size);
