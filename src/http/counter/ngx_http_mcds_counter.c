@@ -337,7 +337,10 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         }
     }
 
-    /* without memory no number is shown, but the page is served */
+    /*
+     * when out of memory, the request shows no number for the counter, but gets
+     * its page
+     */
 
     if (counter->async) {
         if (ngx_mcds_counter_async_change(&c, delta, counter->flush,
@@ -380,7 +383,10 @@ ngx_http_mcds_hotkeys_kind(ngx_http_mcds_counter_t *counter)
 }
 
 
-/* 1 in *counts if "read" and "if=" let the request count */
+/*
+ * sets *counts to 1 if the counter's parameters "read" and "if=" let the
+ * request count
+ */
 
 static ngx_int_t
 ngx_http_mcds_counts(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
@@ -403,7 +409,10 @@ ngx_http_mcds_counts(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
 }
 
 
-/* sets *delta to the increment, by "by=" */
+/*
+ * sets *delta to the number that the request adds to the counter: 1, or the
+ * value of the counter's parameter "by="
+ */
 
 static ngx_int_t
 ngx_http_mcds_delta(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
@@ -613,7 +622,10 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
         return 1;
     }
 
-    /* the status that $status has in the access log */
+    /*
+     * the status of the response is compared with those that the counter
+     * counts; it is the one that $status has in the access log
+     */
 
     status = r->err_status ? r->err_status : r->headers_out.status;
 
@@ -630,8 +642,8 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
 
 
 /*
- * called when the counter's initial number is known or given up: only now is
- * the count part of the writeback
+ * Called when a counter's initial number is known, or will not come: only now
+ * is the count added to the sum that mcds_counter_writeback posts.
  */
 
 static void
@@ -677,7 +689,10 @@ ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value)
 }
 
 
-/* a counter of the log phase shows no number */
+/*
+ * the handler for the result of a counter that counts in the log phase: the
+ * request does not show its number any more, and only failures are counted
+ */
 
 static void
 ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value)
@@ -764,7 +779,11 @@ ngx_http_mcds_counting_hurry(ngx_http_mcds_task_t *task)
 
             if (number->increment && ngx_mcds_seed_sought(number->increment)) {
 
-                /* the wait for the location has its own "timeout=" */
+                /*
+                 * the request goes on waiting for the location that gives the
+                 * counter's initial number: mcds_counter_init has a "timeout="
+                 * of its own for it
+                 */
 
                 task->seeded = 1;
                 continue;
@@ -805,7 +824,8 @@ ngx_http_mcds_number_find(ngx_http_mcds_counter_ctx_t *ctx, ngx_uint_t index)
 
 
 /*
- * the number belongs to the main request; its subrequests show the same number
+ * a counter's variable has the number of the main request, which subrequests
+ * show, too
  */
 
 ngx_int_t
@@ -855,8 +875,9 @@ ngx_http_mcds_number_too_early(ngx_http_request_t *r, ngx_uint_t index)
     ngx_http_mcds_number_var_t    *number;
 
     /*
-     * no warning if the request was refused, or ended early, or refreshes a
-     * page: such a request is not counted
+     * a request that reads a counter's variable too early causes no warning if
+     * it was refused, or ended early, or refreshes a page: such a request is
+     * not counted
      */
 
     task = ngx_http_mcds_task_get(r);

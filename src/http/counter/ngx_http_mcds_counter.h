@@ -35,20 +35,23 @@ typedef struct ngx_http_mcds_numbers_s    ngx_http_mcds_numbers_t;
 
 typedef struct {
     ngx_str_t                   name;
-    ngx_uint_t                  warned;   /* variable read too early; logged
-                                             once */
-    ngx_uint_t                  refused;  /* "by=" is not a number; logged
-                                             once */
+    ngx_uint_t                  warned;   /* 1: the log has a warning that the
+                                             variable was read too early */
+    ngx_uint_t                  refused;  /* 1: the log has a warning that the
+                                             value of "by=" is no number */
 } ngx_http_mcds_number_var_t;
 
 
 typedef struct {
     ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
-    ngx_mcds_outbox_t          *outbox;   /* in the zone, or NULL */
+    ngx_mcds_outbox_t          *outbox;   /* counts in the shared memory zone
+                                             that memcached does not have yet;
+                                             NULL: no zone */
 
-    ngx_uint_t                  counted;  /* a location has counters */
-    ngx_uint_t                  responses;  /* a counter counts responses */
-    ngx_uint_t                  inits;    /* a counter has a URI for its
+    ngx_uint_t                  counted;  /* 1: a location has counters */
+    ngx_uint_t                  responses;  /* 1: a counter counts responses by
+                                               their status */
+    ngx_uint_t                  inits;    /* 1: a counter has a URI for its
                                              initial number */
 } ngx_http_mcds_counter_main_t;
 
@@ -58,54 +61,72 @@ typedef struct {
 
     ngx_array_t                *counters; /* ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
-    ngx_mcds_stat_t           **counter_stats;  /* one for each counter */
-    ngx_http_mcds_writeback_t  *writeback;   /* for these counters, or NULL */
+    ngx_mcds_stat_t           **counter_stats;  /* the statistics of each
+                                                   counter */
+    ngx_http_mcds_writeback_t  *writeback;   /* the destination to which
+                                                mcds_counter_writeback posts the
+                                                counts of the location's
+                                                counters, or NULL */
 
     ngx_http_complex_value_t   *return_text;
     ngx_uint_t                  return_code;
 
-    ngx_http_mcds_show_t       *show;     /* of mcds_counter_api, or NULL */
+    ngx_http_mcds_show_t       *show;     /* the parameters of the location's
+                                             mcds_counter_api, or NULL */
     ngx_http_mcds_place_t       show_place;
-    ngx_mcds_stat_t            *show_stat;  /* of the keys of
-                                               mcds_counter_api */
+    ngx_mcds_stat_t            *show_stat;  /* the statistics of the counters
+                                               that mcds_counter_api shows */
 } ngx_http_mcds_counter_conf_t;
 
 
 struct ngx_http_mcds_counter_s {
-    ngx_uint_t                  index;    /* the counter's variable */
+    ngx_uint_t                  index;    /* the index of the variable that
+                                             shows the counter's number */
     ngx_http_complex_value_t    key;
-    ngx_http_complex_value_t   *filter;   /* "if=", NULL: all requests count */
-    ngx_http_mcds_visitor_t    *visitor;  /* NULL: each request counts */
+    ngx_http_complex_value_t   *filter;   /* the value of "if="; NULL: the
+                                             counter counts all requests */
+    ngx_http_mcds_visitor_t    *visitor;  /* the parameters of
+                                             mcds_visitor_counter; NULL: the
+                                             counter counts each request */
 
-    /* fields of mcds_counter only */
+    /* fields for counters of mcds_counter, not for those of visitors */
 
     int64_t                     delta;
-    ngx_http_complex_value_t   *by;       /* replaces delta, or NULL */
+    ngx_http_complex_value_t   *by;       /* the value of "by=", which replaces
+                                             "delta"; NULL: not given */
     uint64_t                    initial;
     uint32_t                    ttl;
     ngx_mcds_period_t           period;
-    ngx_array_t                *statuses; /* ngx_uint_t, 1 to 5: a class; NULL:
-                                             all */
-    ngx_msec_t                  flush;    /* milliseconds; 0: not async */
-    ngx_http_mcds_top_t        *top;      /* list of the counter's keys, or
+    ngx_array_t                *statuses; /* ngx_uint_t: statuses of responses
+                                             that count, of which 1 to 5 stand
+                                             for 1xx to 5xx; NULL: all */
+    ngx_msec_t                  flush;    /* milliseconds that a worker collects
+                                             counts for; 0: each is sent at
+                                             once */
+    ngx_http_mcds_top_t        *top;      /* the list of the most counted keys
+                                             to which the counter adds, or
                                              NULL */
 
     ngx_uint_t                  durable;
     ngx_uint_t                  buffer;
-    ngx_uint_t                  writeback;   /* post counts if the location has
-                                                a writeback */
+    ngx_uint_t                  writeback;   /* 1: mcds_counter_writeback posts
+                                                the counts, if the location has
+                                                this directive */
 
-    ngx_http_complex_value_t   *init;     /* URI of the initial number, or
+    ngx_http_complex_value_t   *init;     /* the URI that responds with the
+                                             counter's initial number, or
                                              NULL */
     ngx_mcds_source_t           source;
 
-    ngx_uint_t                  read;     /* show the number, do not count */
-    unsigned                    response:1;  /* counts in the log phase */
+    ngx_uint_t                  read;     /* 1: the counter only shows its
+                                             number; requests do not count */
+    unsigned                    response:1;  /* 1: the counter counts responses,
+                                                in the log phase */
     unsigned                    async:1;
 
     /*
-     * flags for options that may be set once, used while the configuration is
-     * read
+     * flags while the configuration is read: the counter already has this
+     * option, which may be set once
      */
     unsigned                    has_init:1;
     unsigned                    has_durable:1;
@@ -121,13 +142,19 @@ struct ngx_http_mcds_number_s {
     ngx_http_mcds_counter_t    *counter;
     ngx_mcds_pool_t            *pool;
     ngx_mcds_stat_t            *stat;
-    ngx_http_mcds_writeback_t  *writeback;   /* or NULL */
-    ngx_str_t                   hot;      /* key for the list of hot keys */
-    ngx_str_t                   key;      /* key for the log phase, or empty */
+    ngx_http_mcds_writeback_t  *writeback;   /* the destination to which mcds
+                                                posts the count, or NULL */
+    ngx_str_t                   hot;      /* the counter's key for the list of
+                                             hot keys */
+    ngx_str_t                   key;      /* the counter's key if it counts in
+                                             the log phase, or empty */
     uint64_t                    value;
-    ngx_mcds_count_t           *count;    /* these three: under way, or NULL */
+
+    /* the operation in memcached that the number waits for; others are NULL */
+    ngx_mcds_count_t           *count;
     ngx_mcds_increment_t       *increment;
     ngx_mcds_sum_t             *sum;
+
     ngx_uint_t                  valid;
 };
 
@@ -139,7 +166,7 @@ struct ngx_http_mcds_numbers_s {
 };
 
 
-/* the context of a request in the counters' part of its task */
+/* the context that the counters have in the task of a request */
 
 typedef struct {
     ngx_http_mcds_task_t       *task;
@@ -148,8 +175,9 @@ typedef struct {
 
 
 /*
- * The lists of mcds_counter_top.  prepare: checks them when the configuration
- * has been read.  count: counts a key of a counter, without the suffix of its
+ * The functions for lists of mcds_counter_top, which have the keys that
+ * counters count most.  prepare: checks the lists when the configuration has
+ * been read. count: counts a key of a counter, without the suffix of its
  * period; no request waits for it.  show: a content handler that sends the
  * list.
  */
@@ -164,9 +192,11 @@ typedef struct {
 
 
 /*
- * The destinations of mcds_counter_writeback.  add: adds to the sum of an item
- * that is to be posted.  start: called in a worker, with an outbox or without.
- * exit: called in the master, last.
+ * The functions for destinations of mcds_counter_writeback, to which mcds posts
+ * the counts of counters.  add: adds delta to the sum of a key that is to be
+ * posted.  start: called in each worker, with or without an outbox, the part of
+ * the shared memory zone that keeps such sums.  exit: called in the master,
+ * last.
  */
 
 typedef struct {
@@ -179,15 +209,16 @@ typedef struct {
 
 
 /*
- * The rooms of these two set the pointers in preconfiguration.  NULL: the room
- * is left out, and no counter has such a list or destination.
+ * The functions for mcds_counter_top and for mcds_counter_writeback, whose
+ * features set these pointers in preconfiguration.  NULL: mcds was built
+ * without the feature, and no counter has such a list or destination.
  */
 
 extern ngx_http_mcds_tops_t        *ngx_http_mcds_tops;
 extern ngx_http_mcds_writebacks_t  *ngx_http_mcds_writebacks;
 
 
-/* sets the number that the request shows for its variable */
+/* sets the number that a request shows for a counter's variable */
 
 void ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value);
 
@@ -197,34 +228,35 @@ ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
 /*
- * Parses the value of "by=", with its sign; NGX_ERROR if the text is not a
- * number within the bounds.
+ * Parses the value of a counter's parameter "by=", with its sign; NGX_ERROR if
+ * the text is not a number within the bounds.
  */
 
 ngx_int_t ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta);
 
 /*
- * Requests the initial number of a counter from its URI, see ngx_mcds_seed.h;
- * data: the ngx_http_mcds_number_t.  NGX_OK: ngx_mcds_seed_value() is called
- * later, even if the client leaves; NGX_ERROR: it is not called.
+ * Requests the initial number of a counter from the URI of mcds_counter_init,
+ * see ngx_mcds_seed.h; data: the ngx_http_mcds_number_t.  NGX_OK:
+ * ngx_mcds_seed_value() is called later, even if the client leaves; NGX_ERROR:
+ * it is not called.
  */
 
 ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * Adds the filters that take the response of an initial number; call this once
- * for each configuration.
+ * Adds the filters that read the initial number of a counter from a response;
+ * call this once for each configuration.
  */
 
 void ngx_http_mcds_counter_init_filters(void);
 
 
-/* the content handler of mcds_return */
+/* the content handler of the directive mcds_return */
 
 ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
 
-/* the content handler of mcds_counter_api */
+/* the content handler of the directive mcds_counter_api */
 
 ngx_int_t ngx_http_mcds_counter_api_handler(ngx_http_request_t *r);
 

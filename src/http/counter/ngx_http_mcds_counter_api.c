@@ -19,19 +19,23 @@
 #include "ngx_http_mcds_counter_api.h"
 
 
-/* the longest key in a request for numbers, bytes */
+/* bytes of the longest key in a request for the numbers of counters */
 #define NGX_HTTP_MCDS_KEY_LEN     1024
 
 
 typedef struct ngx_http_mcds_fetch_s  ngx_http_mcds_fetch_t;
 
 
-/* the number of one key; JSON shows null unless the number is valid */
+/*
+ * the number of one counter that a request asks for; the JSON response shows
+ * null unless the number is valid
+ */
 
 typedef struct {
     ngx_mcds_op_t                 op;
     ngx_http_mcds_fetch_t        *fetch;
-    ngx_str_t                     key;       /* as the client wrote it */
+    ngx_str_t                     key;       /* the counter's key, as the client
+                                                wrote it */
     uint64_t                      value;
     ngx_uint_t                    valid;
 } ngx_http_mcds_fetched_t;
@@ -40,7 +44,8 @@ typedef struct {
 struct ngx_http_mcds_fetch_s {
     ngx_http_mcds_resource_t      res;
     ngx_http_mcds_show_t         *conf;
-    ngx_mcds_stat_t              *stat;      /* statistics of the keys */
+    ngx_mcds_stat_t              *stat;      /* the statistics of the counters
+                                                of mcds_counter_api */
     ngx_uint_t                    n;
     ngx_http_mcds_fetched_t       number[1];
 };
@@ -142,7 +147,10 @@ ngx_http_mcds_counter_api_handler(ngx_http_request_t *r)
 }
 
 
-/* NGX_DECLINED if the method is allowed; otherwise the response was sent */
+/*
+ * NGX_DECLINED if mcds_counter_api allows the method of the request; otherwise
+ * the response was sent
+ */
 
 static ngx_int_t
 ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
@@ -162,7 +170,8 @@ ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
 
 
 /*
- * NULL, or NGX_CONF_ERROR when out of memory, or the text for problem details
+ * Parses the keys of counters in a request.  Returns NULL, or NGX_CONF_ERROR
+ * when out of memory, or the text for problem details (RFC 9457).
  */
 
 static char *
@@ -229,8 +238,8 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     }
 
     /*
-     * match= does not exclude a final line feed: "$" of a regex matches before
-     * it
+     * control characters in a key are refused here, since a regular expression
+     * of "match=" does not exclude a final line feed: "$" matches before it
      */
 
     for (i = 0; i < s.len; i++) {
@@ -239,7 +248,10 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /* an increment of a reserved key could take the lock of another key */
+    /*
+     * a counter must not be incremented by a key that mcds reserves: this could
+     * take the lock of another key
+     */
 
     if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
         return "a key ends with a reserved suffix";
@@ -273,7 +285,10 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /* a repeated key is one member of the JSON object, and counts once */
+    /*
+     * a key that is repeated in the request is one member of the JSON object,
+     * and counts once
+     */
 
     key = keys->elts;
 
@@ -423,7 +438,10 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
 }
 
 
-/* an item that is not a number shows null: its content must not leak */
+/*
+ * the handler for the reply to the get of a counter: if the item in memcached
+ * is not a number, the response shows null, since its content must not leak
+ */
 
 static void
 ngx_http_mcds_fetch_get_handler(void *data, ngx_mcds_result_t *result)

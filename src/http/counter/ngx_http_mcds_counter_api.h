@@ -23,15 +23,18 @@ typedef struct {
 
 
 struct ngx_http_mcds_show_s {
-    ngx_http_complex_value_t     *prefix;    /* prefix of keys; NULL: none */
+    ngx_http_complex_value_t     *prefix;    /* prefix of the keys of counters
+                                                in requests; NULL: none */
     ngx_array_t                   variables; /* ngx_http_mcds_shown_t */
-    ngx_http_mcds_top_t          *top;       /* the list to show; with
-                                                "count", the list that keys
-                                                are added to */
-    void                         *match;     /* ngx_http_regex_t that keys
-                                                match */
+    ngx_http_mcds_top_t          *top;       /* the list of the most counted
+                                                keys that mcds_counter_api
+                                                shows, or, with "count", adds
+                                                to */
+    void                         *match;     /* ngx_http_regex_t that the keys
+                                                of counters must match */
     ngx_uint_t                    max;
-    time_t                        ttl;       /* lifetime, seconds; 0:
+    time_t                        ttl;       /* lifetime of counters in
+                                                memcached, seconds; 0:
                                                 unlimited */
     ngx_uint_t                    count;
 };

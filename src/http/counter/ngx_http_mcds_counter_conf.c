@@ -15,7 +15,10 @@
 #include "ngx_http_mcds_counter_conf.h"
 
 
-/* the limit of "by=", so that sums do not overflow 64 bits */
+/*
+ * the limit of the parameter "by=" of a counter, so that sums of counts do not
+ * overflow 64 bits
+ */
 #define NGX_HTTP_MCDS_MAX_BY      1000000000000000000LL
 
 
@@ -131,7 +134,10 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     counter->async = (counter->flush != 0);
 
-    /* a number that expires or decreases on purpose must not be restored */
+    /*
+     * mcds restores the number of a durable counter that memcached has lost;
+     * this must not happen to a number that expires or decreases on purpose
+     */
 
     counter->durable = ((counter->ttl == 0 || counter->period.length)
                         && counter->by == NULL && counter->delta > 0);
@@ -189,7 +195,7 @@ ngx_http_mcds_counter_by(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* parses "length" or "length@start" */
+/* parses the period of a counter: "length" or "length@start" */
 
 static char *
 ngx_http_mcds_counter_period(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -234,7 +240,7 @@ ngx_http_mcds_counter_period(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* parses "200,206,3xx" or "any" */
+/* parses the statuses that a counter counts: "200,206,3xx" or "any" */
 
 static char *
 ngx_http_mcds_counter_statuses(ngx_conf_t *cf, ngx_http_mcds_param_t *param,

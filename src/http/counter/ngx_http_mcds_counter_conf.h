@@ -17,42 +17,43 @@
 #include "ngx_http_mcds_param.h"
 
 
-/* the setter of mcds_counter */
+/* the setter of the directive mcds_counter */
 
 char *ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of mcds_counter_init */
+/* the setter of the directive mcds_counter_init */
 
 char *ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_counter_durable */
+/* the setter of the directive mcds_counter_durable */
 
 char *ngx_http_mcds_counter_durable(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_counter_buffer */
+/* the setter of the directive mcds_counter_buffer */
 
 char *ngx_http_mcds_counter_buffer(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_visitor_counter */
+/* the setter of the directive mcds_visitor_counter */
 
 char *ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_counter_api */
+/* the setter of the directive mcds_counter_api */
 
 char *ngx_http_mcds_counter_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of mcds_return */
+/* the setter of the directive mcds_return */
 
 char *ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
 /*
- * the parameters that mcds_counter and mcds_visitor_counter share, those of
- * mcds_counter alone, and those of mcds_counter_api
+ * tables of parameters: those that the directives mcds_counter and
+ * mcds_visitor_counter share, those of mcds_counter alone, and those of
+ * mcds_counter_api
  */
 
 extern ngx_http_mcds_param_t  ngx_http_mcds_counted_params[];
@@ -61,39 +62,43 @@ extern ngx_http_mcds_param_t  ngx_http_mcds_show_params[];
 
 
 /*
- * Handles the argument "off" of a directive: the level has no counters.
- * Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
+ * Handles the argument "off" of a counter's directive: the location, server or
+ * http block has no counters.  Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
  */
 
 char *ngx_http_mcds_counter_off(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
 
 /*
- * Adds a zeroed counter to this level, for the variable that the directive
- * names.  NULL (logged) on an error.  The pointer is valid until the next
- * call: the counters are an array.
+ * Adds a zeroed counter to the location, server or http block that is being
+ * read, for the variable that the directive names.  NULL (logged) on an error.
+ * The pointer is valid until the next call: the counters are an array.
  */
 
 ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
 
 /*
- * NGX_CONF_ERROR (logged) if the directive has, beside "read", one of the
- * parameters in names, which end with NULL.
+ * NGX_CONF_ERROR (logged) if the directive of a counter has, beside its
+ * parameter "read", one of the parameters in names, which end with NULL.
  */
 
 char *ngx_http_mcds_counter_read_alone(ngx_conf_t *cf, ngx_command_t *cmd,
     char **names);
 
 /*
- * The counter of this level with the variable that the directive names; NULL
- * (logged) if the level has no such counter.
+ * The counter in the location, server or http block that is being read, with
+ * the variable that the directive names; NULL (logged) if the block has no such
+ * counter.
  */
 
 ngx_http_mcds_counter_t *ngx_http_mcds_counter_find(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
 
-/* parses the parameters of an option, which needs a counter that counts */
+/*
+ * Parses the parameters of a directive that is an option of a counter, such as
+ * mcds_counter_buffer; the counter must not have the parameter "read".
+ */
 
 char *ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_t *counter, ngx_http_mcds_param_t *params);

@@ -15,7 +15,10 @@
 #include "ngx_http_mcds_counter.h"
 
 
-/* bytes of a body, which may have spaces and line ends around the number */
+/*
+ * bytes of the longest response body with a counter's initial number; it may
+ * have spaces and line ends around the number
+ */
 #define NGX_HTTP_MCDS_INIT_LEN    128
 
 
@@ -26,7 +29,7 @@ typedef struct {
     ngx_uint_t           status;
     size_t               len;
     u_char               body[NGX_HTTP_MCDS_INIT_LEN];
-    unsigned             ended:1;      /* the whole body was seen */
+    unsigned             ended:1;      /* 1: the response body is complete */
     unsigned             too_long:1;
 } ngx_http_mcds_init_t;
 
@@ -90,7 +93,10 @@ ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data)
 }
 
 
-/* makes a copy of r that runs all phases with another URI, as a subrequest */
+/*
+ * asks for the initial number of a counter: makes a copy of the client's
+ * request r that runs all phases with another URI, as a subrequest
+ */
 
 static ngx_int_t
 ngx_http_mcds_init_request(ngx_http_mcds_init_t *init, ngx_http_request_t *r,
@@ -100,8 +106,8 @@ ngx_http_mcds_init_request(ngx_http_mcds_init_t *init, ngx_http_request_t *r,
     ngx_http_core_srv_conf_t  *cscf;
 
     /*
-     * the data stays NULL, since the storing filter takes a detached request
-     * with data for a refresh of a page
+     * the data of the handler is NULL, since the filter that stores pages takes
+     * such a request with data for the refresh of a page
      */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_init_done, NULL);
@@ -191,7 +197,10 @@ ngx_http_mcds_init_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 }
 
 
-/* parses digits, with spaces and line ends around them */
+/*
+ * parses the initial number of a counter in a response body: digits, with
+ * spaces and line ends around them
+ */
 
 static ngx_int_t
 ngx_http_mcds_init_number(ngx_http_mcds_init_t *init, uint64_t *value)

@@ -184,8 +184,8 @@ ngx_http_mcds_counter_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->return_text == NULL && (clcf->noname || clcf->lmt_excpt)) {
 
         /*
-         * as with proxy_pass, "if" and "limit_except" inherit the content of
-         * their location
+         * the blocks "if" and "limit_except" inherit mcds_return from their
+         * location, as they inherit proxy_pass
          */
 
         conf->return_text = prev->return_text;

@@ -128,7 +128,10 @@ ngx_http_mcds_counter_durable(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* a number that expires or decreases on purpose must not be restored */
+    /*
+     * mcds restores the number of a durable counter that memcached has lost;
+     * this must not happen to a number that expires or decreases on purpose
+     */
 
     if (counter->durable
         && ((counter->ttl && counter->period.length == 0)
@@ -234,7 +237,9 @@ ngx_http_mcds_counter_init_text(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     last = text->data + text->len;
 
     /*
-     * ngx_mcds_parse_number() permits a space behind the digits, for memcached
+     * the counter's initial number must end with a digit, but
+     * ngx_mcds_parse_number() permits a space, as memcached may append it to a
+     * number
      */
 
     if (text->len == 0 || last[-1] < '0' || last[-1] > '9'
@@ -248,7 +253,10 @@ ngx_http_mcds_counter_init_text(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* a counter that no request waits for cannot have a URI */
+/*
+ * checks whether a counter may have a URI for its initial number: requests must
+ * wait for the counter
+ */
 
 static char *
 ngx_http_mcds_counter_init_check(ngx_conf_t *cf, ngx_command_t *cmd,

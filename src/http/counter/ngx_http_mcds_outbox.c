@@ -13,7 +13,10 @@
 #include "ngx_http_mcds_outbox.h"
 
 
-/* the outbox takes a quarter of the shared memory zone */
+/*
+ * the outbox, which keeps counts that memcached does not have yet, takes one
+ * fourth of the shared memory zone
+ */
 #define NGX_HTTP_MCDS_OUTBOX_PART  4
 
 
@@ -63,7 +66,10 @@ ngx_http_mcds_outbox_init(ngx_cycle_t *cycle)
 {
     ngx_http_mcds_main_conf_t  *mmcf;
 
-    /* a process that has not started the outbox does so as a worker */
+    /*
+     * a process that has not started the outbox (the counts that memcached does
+     * not have yet) will start it when it becomes a worker
+     */
 
     if (!ngx_http_mcds_outbox_started) {
         return NGX_OK;

@@ -19,31 +19,35 @@
 
 
 /*
- * The feature's zone handler: creates the outbox, for which copies of pages
- * make room, or takes over the existing outbox, *data.
+ * The counters' handler for the shared memory zone: creates the outbox, the
+ * part of the zone that keeps counts which memcached does not have yet, or
+ * takes over the existing outbox, *data.  Copies of pages make room for a new
+ * outbox.
  */
 
 void ngx_http_mcds_outbox_zone(ngx_http_mcds_main_conf_t *mmcf,
     ngx_slab_pool_t *shpool, void **data, ngx_log_t *log);
 
 /*
- * Call this in the init_module handler: gives the new outbox to a single
- * process (master_process off) after a reload.
+ * Call this in the init_module handler: gives the new outbox (the counts that
+ * memcached does not have yet) to a single process ("master_process off") after
+ * a reload.
  */
 
 ngx_int_t ngx_http_mcds_outbox_init(ngx_cycle_t *cycle);
 
 /*
- * Call this when a worker starts: replays the counts in the outbox, and posts
- * writebacks.
+ * Call this when a worker starts: the worker sends the counts that are left in
+ * the outbox, those of counters to memcached and those of
+ * mcds_counter_writeback to their locations.
  */
 
 void ngx_http_mcds_outbox_start(ngx_http_mcds_main_conf_t *mmcf,
     ngx_http_mcds_counter_main_t *nmcf);
 
 /*
- * Call this when the master exits, after all workers: logs the counts that are
- * lost.
+ * Call this when the master exits, after all workers: logs the counts that were
+ * not sent and are lost.
  */
 
 void ngx_http_mcds_outbox_exit(ngx_cycle_t *cycle);

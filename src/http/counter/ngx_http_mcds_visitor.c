@@ -29,11 +29,14 @@ static ngx_str_t  ngx_http_mcds_default_visitor =
     ngx_string("$remote_addr:$http_user_agent");
 
 
-/* a directive mcds_visitor_counter while its parameters are read */
+/*
+ * the directive mcds_visitor_counter while its parameters are read; the counter
+ * must be the first member, since the parameters that mcds_counter has, too,
+ * are written by their offsets in it
+ */
 
 typedef struct {
-    ngx_http_mcds_counter_t     counter;  /* first: a table of parameters has
-                                             offsets in it */
+    ngx_http_mcds_counter_t     counter;
     ngx_http_mcds_visitor_t     visitor;
 } ngx_http_mcds_visited_t;
 
@@ -138,7 +141,10 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* parses a percentage, in units of NGX_MCDS_JITTER_PERCENT */
+/*
+ * parses the parameter "jitter=" of a counter of visitors, a percentage, which
+ * is stored in units of NGX_MCDS_JITTER_PERCENT
+ */
 
 static char *
 ngx_http_mcds_visitor_percent(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -192,8 +198,9 @@ ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
     }
 
     /*
-     * two counters of one key and different windows would share the marks of
-     * visitors: each visitor would count in one of them only
+     * two counters with the same key and different windows would share the
+     * items in memcached that mark visitors as counted: each visitor would
+     * count in one of them only
      */
 
     other = ncf->counters->elts;

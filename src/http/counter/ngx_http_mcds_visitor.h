@@ -18,27 +18,37 @@
 
 
 struct ngx_http_mcds_visitor_s {
-    ngx_str_t                   name;     /* text of "visitor=" */
-    ngx_http_complex_value_t    text;     /* compiled text of "visitor=" */
-    ngx_mcds_visitors_t         visitors; /* all fields but the pool */
+    ngx_str_t                   name;     /* the parameter "visitor=", which
+                                             tells visitors apart */
+    ngx_http_complex_value_t    text;     /* the compiled value of the
+                                             parameter "visitor=" */
+    ngx_mcds_visitors_t         visitors; /* the parameters of the counter of
+                                             visitors; its pool is not set */
 };
 
 
 /*
- * Counts the visit of r in the counter of key, unless counts is 0, and asks
- * memcached for the number to show; the result calls
- * ngx_http_mcds_task_wake().  NGX_ERROR when out of memory.
+ * Counts the request r as a visit in the counter of visitors with that key,
+ * unless counts is 0, and asks memcached for the number of visitors to show;
+ * ngx_http_mcds_task_wake() is called when it has come.  NGX_ERROR when out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_visitor_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_http_mcds_number_t *number,
     ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t counts);
 
-/* call this when the request is freed: the result is not used any more */
+/*
+ * Call this when a request is freed: it no longer waits for the number of a
+ * counter of visitors.
+ */
 
 void ngx_http_mcds_visitor_cancel(ngx_http_mcds_number_t *number);
 
-/* ends the wait for a result that has not come, as after a timeout */
+/*
+ * Ends the wait of a request for the number of a counter of visitors that has
+ * not come, as after a timeout.
+ */
 
 void ngx_http_mcds_visitor_hurry(ngx_http_mcds_number_t *number);
 
