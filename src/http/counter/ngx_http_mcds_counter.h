@@ -43,7 +43,8 @@ typedef struct {
 
 
 typedef struct {
-    ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
+    ngx_array_t                 numbers;  /* array of
+                                             ngx_http_mcds_number_var_t */
     ngx_mcds_outbox_t          *outbox;   /* counts in the shared memory zone
                                              that memcached does not have yet;
                                              NULL: no zone */
@@ -59,7 +60,8 @@ typedef struct {
 typedef struct {
     ngx_mcds_pool_t            *pool;
 
-    ngx_array_t                *counters; /* ngx_http_mcds_counter_t */
+    ngx_array_t                *counters; /* array of
+                                             ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
     ngx_mcds_stat_t           **counter_stats;  /* the statistics of each
                                                    counter */

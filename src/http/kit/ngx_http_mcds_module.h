@@ -25,8 +25,9 @@ typedef struct ngx_http_mcds_feature_s  ngx_http_mcds_feature_t;
 
 
 typedef struct {
-    ngx_array_t                 pools;    /* ngx_mcds_pool_t * */
-    ngx_array_t                 features; /* ngx_http_mcds_feature_t * */
+    ngx_array_t                 pools;    /* array of ngx_mcds_pool_t * */
+    ngx_array_t                 features; /* array of
+                                             ngx_http_mcds_feature_t * */
     size_t                      task_size;  /* bytes of a request's task, with
                                                the contexts of all features */
     void                      **main_conf;  /* main configurations of all HTTP

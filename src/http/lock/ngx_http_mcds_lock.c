@@ -20,7 +20,10 @@ typedef struct ngx_http_mcds_lock_ctx_s  ngx_http_mcds_lock_ctx_t;
 typedef struct ngx_http_mcds_hold_s      ngx_http_mcds_hold_t;
 
 
-/* a lock of a request; a request may have several, by internal redirects */
+/*
+ * a lock that a request has asked for; a request may have several, by internal
+ * redirects
+ */
 
 struct ngx_http_mcds_hold_s {
     ngx_http_mcds_hold_t       *next;
@@ -29,26 +32,32 @@ struct ngx_http_mcds_hold_s {
     ngx_str_t                   key;
     ngx_http_mcds_lock_conf_t  *conf;
     ngx_mcds_stat_t            *stat;
-    ngx_mcds_lock_t            *lock;      /* NULL: released or refused */
-    ngx_uint_t                  status;    /* ngx_mcds_lock_e */
+    ngx_mcds_lock_t            *lock;      /* the lock that the request holds or
+                                              waits for; NULL: it was released
+                                              or refused */
+    ngx_uint_t                  status;    /* the result of the request for the
+                                              lock, ngx_mcds_lock_e */
 };
 
 
 struct ngx_http_mcds_lock_ctx_s {
     ngx_http_mcds_task_t       *task;
-    ngx_http_mcds_hold_t       *claims;    /* locks of the request, latest
-                                               first */
-    ngx_mcds_budget_t           patience;  /* for a request that is "longer" */
+    ngx_http_mcds_hold_t       *claims;    /* list of the request's locks, the
+                                              latest first */
+    ngx_mcds_budget_t           patience;  /* the time that the request may wait
+                                              if another owner holds the lock */
     uint64_t                    number;
     ngx_msec_t                  start;
     ngx_msec_t                  wait;
     unsigned                    asked:1;
     unsigned                    waiting:1;
-    unsigned                    answered:1;   /* the result was not judged
-                                                 yet */
+    unsigned                    answered:1;   /* 1: the lock was granted or
+                                                 refused, but the request has
+                                                 not continued yet */
     unsigned                    refused:1;
-    unsigned                    longer:1;     /* another owner holds the
-                                                 lock */
+    unsigned                    longer:1;     /* 1: another owner holds the
+                                                 lock, and the request waits
+                                                 longer than for memcached */
 };
 
 
@@ -91,7 +100,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature = {
 };
 
 
-/* indexed by ngx_mcds_lock_e */
+/* the values of the lock's status variable, indexed by ngx_mcds_lock_e */
 
 #define ngx_http_mcds_lock_word(name, word)  ngx_string(word),
 
@@ -142,7 +151,10 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
 
         if (ngx_http_mcds_is_parked(&ctx->task->park)) {
 
-            /* another module runs the phases of a request that waits */
+            /*
+             * another module runs the phases of a request that waits for a
+             * lock: the request goes on waiting
+             */
 
             return NGX_AGAIN;
         }
@@ -153,7 +165,10 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
 
         if (ctx->refused || ngx_http_mcds_is_error_page(r)) {
 
-            /* the error page of a request that has already asked for a lock */
+            /*
+             * the error page of a request that has already asked for a lock
+             * does not ask for another one
+             */
 
             return NGX_DECLINED;
         }
@@ -289,8 +304,8 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
         || (lock && ngx_mcds_lock_asked(lock)))
     {
         /*
-         * the wait was for another owner, and is not charged to memcached's
-         * budget
+         * the request has waited for another owner of the lock: this does not
+         * count towards the time that it may wait for memcached
          */
 
         ngx_mcds_wait_cancel(&task->delay);
@@ -307,9 +322,10 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
 
 
 /*
- * The budget is spent, and memcached has not confirmed the lock; if memcached
- * grants the lock later, the lock is released at once.  A request that waits
- * for another owner gets a new budget: "wait" plus the timeout of memcached.
+ * Called when the time has passed that a request may wait for memcached, and
+ * memcached has not confirmed the lock; if memcached grants the lock later, the
+ * lock is released at once.  If the request waits for another owner of the
+ * lock, it may go on waiting: for "wait" plus the timeout of memcached.
  */
 
 static void
@@ -406,7 +422,10 @@ ngx_http_mcds_lock_refuse(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx,
 }
 
 
-/* NULL: the request has not asked for a lock */
+/*
+ * the context that mcds_lock has in a request; NULL: the request has not asked
+ * for a lock
+ */
 
 static ngx_http_mcds_lock_ctx_t *
 ngx_http_mcds_lock_get_ctx(ngx_http_request_t *r)
@@ -441,7 +460,10 @@ ngx_http_mcds_lock_cleanup(ngx_http_mcds_task_t *task)
 }
 
 
-/* the status of the latest lock, or "lost" if any of the locks was lost */
+/*
+ * a variable: the status of the request's latest lock, or "lost" if any of its
+ * locks was lost
+ */
 
 static ngx_int_t
 ngx_http_mcds_lock_status_variable(ngx_http_request_t *r,

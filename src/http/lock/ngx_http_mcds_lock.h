@@ -24,19 +24,24 @@
 
 typedef struct {
     ngx_http_complex_value_t    key;
-    uint32_t                    ttl;          /* seconds */
+    uint32_t                    ttl;          /* seconds after which the lock
+                                                 expires */
     ngx_msec_t                  wait;
     ngx_uint_t                  waiters;
-    ngx_uint_t                  status;       /* if another owner holds the
-                                                 lock */
-    ngx_uint_t                  unavailable;  /* if memcached is unavailable,
-                                                 or LOCK_PASS */
+    ngx_uint_t                  status;       /* status of the response to a
+                                                 request if another owner holds
+                                                 the lock */
+    ngx_uint_t                  unavailable;  /* status of the response to a
+                                                 request if memcached is
+                                                 unavailable, or
+                                                 NGX_HTTP_MCDS_LOCK_PASS */
     time_t                      retry;
-    char                       *retry_after;  /* text of "retry", or NULL */
+    char                       *retry_after;  /* "retry" as the text of the
+                                                 header Retry-After, or NULL */
 } ngx_http_mcds_lock_conf_t;
 
 
-/* the parameters of mcds_lock_api */
+/* the parameters of the directive mcds_lock_api */
 
 typedef struct {
     uint32_t                    ttl;
@@ -47,14 +52,16 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_pool_t                *pool;
-    ngx_http_mcds_lock_conf_t      *lock;     /* NULL: off */
+    ngx_http_mcds_lock_conf_t      *lock;     /* the parameters of mcds_lock;
+                                                 NULL: "off" */
     ngx_http_mcds_lock_api_conf_t  *locks;
 
     ngx_mcds_stat_t                *stat;     /* statistics of mcds_lock */
     ngx_mcds_stat_t                *locks_stat;
-    ngx_str_t                       name;     /* of the location of
-                                                 mcds_lock_api */
-    char                           *directive; /* the directive that needs the
+    ngx_str_t                       name;     /* the name, in statistics, of a
+                                                 location with mcds_lock_api */
+    char                           *directive; /* the name of the directive for
+                                                  which the location needs a
                                                   pool */
     ngx_http_mcds_place_t           place;
     ngx_http_mcds_loc_conf_t       *mlcf;
@@ -62,10 +69,12 @@ typedef struct {
 
 
 typedef struct {
-    ngx_array_t                 confs;        /* levels that need a pool,
+    ngx_array_t                 confs;        /* configurations of locations,
+                                                 servers and the http block that
+                                                 need a pool, array of
                                                  ngx_http_mcds_lock_loc_conf_t
                                                  * */
-    ngx_uint_t                  locked;       /* a location has mcds_lock */
+    ngx_uint_t                  locked;       /* 1: a location has mcds_lock */
 } ngx_http_mcds_lock_main_conf_t;
 
 
@@ -78,11 +87,11 @@ typedef struct {
 
 ngx_int_t ngx_http_mcds_lock_handler(ngx_http_request_t *r);
 
-/* in preconfiguration: adds the variables of mcds_lock */
+/* Call this in preconfiguration: adds the variables of mcds_lock. */
 
 ngx_int_t ngx_http_mcds_lock_add_variables(ngx_conf_t *cf);
 
-/* the content handler of mcds_lock_api */
+/* the content handler of the directive mcds_lock_api */
 
 ngx_int_t ngx_http_mcds_lock_api_handler(ngx_http_request_t *r);
 

@@ -18,7 +18,7 @@
 #include "ngx_http_mcds_lock.h"
 
 
-/* requests that wait for the same lock in a worker, at most */
+/* the maximum number of requests that wait in a worker for the same lock */
 #define NGX_HTTP_MCDS_LOCK_API_WAITERS 1000
 
 
@@ -29,18 +29,23 @@ typedef struct {
     ngx_mcds_stat_t                *stat;
     ngx_uint_t                      method;
     ngx_str_t                       name;
-    ngx_mcds_lock_item_t            item;  /* as requested, then as found */
+    ngx_mcds_lock_item_t            item;  /* the lock as the client requests
+                                              it, later as memcached has it */
     ngx_mcds_lock_change_t          change;
     uint32_t                        ttl;
     ngx_msec_t                      wait;
-    ngx_msec_t                      start;  /* start of the wait,
-                                              milliseconds */
-    ngx_mcds_lock_t                *lock;  /* while the request waits for it */
+    ngx_msec_t                      start;  /* time at which the request began
+                                               to wait for the lock */
+    ngx_mcds_lock_t                *lock;  /* the lock that the request waits
+                                              for, or NULL */
 
-    ngx_uint_t                      rc;    /* ngx_mcds_rc_e */
-    ngx_uint_t                      status; /* ngx_mcds_lock_e */
-    ngx_uint_t                      known; /* "item" is as found */
-    int64_t                         left;  /* rest of the lifetime, seconds;
+    ngx_uint_t                      rc;    /* the result of memcached,
+                                              ngx_mcds_rc_e */
+    ngx_uint_t                      status; /* the result of the wait for the
+                                               lock, ngx_mcds_lock_e */
+    ngx_uint_t                      known; /* 1: "item" is the lock that
+                                              memcached has */
+    int64_t                         left;  /* seconds until the lock expires;
                                               -1: unknown */
     u_char                          owner[NGX_MCDS_LOCK_OWNER];
 } ngx_http_mcds_lock_api_t;
@@ -200,7 +205,10 @@ ngx_http_mcds_lock_api_start(ngx_http_mcds_resource_t *res)
 }
 
 
-/* reads the arguments: NGX_DECLINED, or the result if a response was sent */
+/*
+ * reads the parameters of a lock from the request's arguments: NGX_DECLINED,
+ * or, if a response was sent, the result for the content handler to return
+ */
 
 static ngx_int_t
 ngx_http_mcds_lock_api_args(ngx_http_mcds_lock_api_t *lr)
@@ -237,8 +245,9 @@ ngx_http_mcds_lock_api_args(ngx_http_mcds_lock_api_t *lr)
 
 
 /*
- * reads the same parameters from JSON; a page of another site cannot send the
- * type application/json without a preflight request
+ * reads the parameters of a lock from the request's body, which is JSON; a page
+ * of another site cannot send the type application/json without a preflight
+ * request
  */
 
 static ngx_int_t
@@ -284,8 +293,8 @@ ngx_http_mcds_lock_api_body(ngx_http_mcds_lock_api_t *lr)
 
 
 /*
- * this and the next three functions return NULL, or the text for problem
- * details
+ * reads one parameter of a lock from a member of the JSON; this function, and
+ * those below for each parameter, return NULL, or the text for problem details
  */
 
 static char *
@@ -469,7 +478,10 @@ ngx_http_mcds_lock_api_state_handler(void *data, ngx_mcds_lock_state_t *state)
     lr->rc = state->rc;
     lr->left = state->ttl;
 
-    /* another owner, or none, is not a failure of memcached */
+    /*
+     * if the lock has another owner or none, this is not counted as a failure
+     * of memcached
+     */
 
     if (lr->rc != NGX_MCDS_OK && lr->rc != NGX_MCDS_NOT_FOUND
         && lr->rc != NGX_MCDS_EXISTS)
@@ -615,7 +627,10 @@ ngx_http_mcds_lock_api_show(ngx_http_mcds_lock_api_t *lr)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* copied into memory that lives until the response is sent */
+    /*
+     * the text of the lock is copied into memory that lives until the response
+     * is sent
+     */
 
     text.data = ngx_pnalloc(lr->res.request->pool, line.len + 1);
     if (text.data == NULL) {

@@ -17,7 +17,10 @@
 #include "ngx_http_mcds_lock.h"
 
 
-/* the longest "wait=", milliseconds: an hour */
+/*
+ * the maximum of the parameter "wait=", the time that a request waits for a
+ * lock: an hour, in milliseconds
+ */
 #define NGX_HTTP_MCDS_LOCK_WAIT   3600000
 
 
@@ -195,7 +198,7 @@ ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* composes the header Retry-After of a refused request */
+/* composes the header Retry-After for requests that do not get the lock */
 
 static ngx_int_t
 ngx_http_mcds_lock_retry_after(ngx_conf_t *cf,
@@ -342,8 +345,8 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->locks == NULL && (clcf->noname || clcf->lmt_excpt)) {
 
         /*
-         * as with proxy_pass, "if" and "limit_except" inherit the content of
-         * their location
+         * the blocks "if" and "limit_except" inherit mcds_lock_api from their
+         * location, as they inherit proxy_pass
          */
 
         conf->locks = prev->locks;
@@ -378,7 +381,10 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
-    /* the pool is known only when all levels are merged */
+    /*
+     * the pool of memcached servers for the location's locks is known only when
+     * the whole configuration has been merged
+     */
 
     conf->mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
 
@@ -460,7 +466,10 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
 }
 
 
-/* statistics are named by the key as written, or by the location */
+/*
+ * the statistics of mcds_lock are named by its key as the configuration has it,
+ * those of mcds_lock_api by the location
+ */
 
 static ngx_int_t
 ngx_http_mcds_lock_stats(ngx_conf_t *cf, ngx_http_mcds_lock_loc_conf_t *conf)

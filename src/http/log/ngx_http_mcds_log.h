@@ -21,52 +21,64 @@
 #include "ngx_mcds_log_write.h"
 
 
-/* lines of a response, or of a POST, at most */
+/* the maximum number of log lines in a response or in the body of a POST */
 #define NGX_HTTP_MCDS_LOG_MAX     10000
 
 
-/* a log_format, whose words are kept and compiled when it is used */
+/*
+ * a format of the directive log_format; its words are kept, and compiled when a
+ * mcds_log uses the format
+ */
 
 typedef struct {
     ngx_str_t                   name;
-    ngx_array_t                 words;     /* ngx_str_t, arguments behind the
-                                              name */
-    ngx_array_t                *ops;       /* NULL: the format is not used */
+    ngx_array_t                 words;     /* array of ngx_str_t: the arguments
+                                              of log_format behind the name */
+    ngx_array_t                *ops;       /* the compiled format; NULL: no
+                                              mcds_log uses it */
     ngx_uint_t                  escape;
 } ngx_http_mcds_log_format_t;
 
 
-/* a log of a pool, and this worker's two writers: of requests and of POSTs */
+/*
+ * a log in the memcached servers of a pool, and this worker's two writers to
+ * it: for lines about requests, and for lines that clients POST
+ */
 
 typedef struct {
     ngx_mcds_log_t              log;
     ngx_mcds_log_writer_t      *writer;
     ngx_mcds_log_writer_t      *poster;
-    ngx_uint_t                  written;   /* a mcds_log writes the log */
-    ngx_uint_t                  shown;     /* a mcds_log_api shows the log */
+    ngx_uint_t                  written;   /* 1: a mcds_log writes the log */
+    ngx_uint_t                  shown;     /* 1: a mcds_log_api shows the log */
 
-    ngx_http_mcds_place_t       chunk_place;   /* of "chunk="; line 0:
-                                                  none */
-    ngx_http_mcds_place_t       chunks_place;  /* of "chunks=" */
+    ngx_http_mcds_place_t       chunk_place;   /* file and line of the directive
+                                                  with the log's "chunk="; line
+                                                  0: none has it */
+    ngx_http_mcds_place_t       chunks_place;  /* file and line of the directive
+                                                  with the log's "chunks=" */
     ngx_http_mcds_place_t       max_chunk_place;
 } ngx_http_mcds_log_t;
 
 
-/* a directive mcds_log or mcds_log_api */
+/* one directive mcds_log or mcds_log_api, with its parameters */
 
 typedef struct {
     ngx_str_t                   name;
     ngx_str_t                   pool;
     ngx_str_t                   format_name;
-    ngx_msec_t                  chunk;     /* milliseconds; 0: not set */
+    ngx_msec_t                  chunk;     /* milliseconds of which the log
+                                              stores the lines together; 0: the
+                                              directive does not say */
     ngx_uint_t                  chunks;
     size_t                      max_chunk;
     ngx_http_complex_value_t   *filter;
 
     char                       *directive;
     ngx_http_mcds_place_t       place;
-    ngx_http_mcds_loc_conf_t   *mlcf;      /* configuration of the directive's
-                                              level */
+    ngx_http_mcds_loc_conf_t   *mlcf;      /* configuration of the location,
+                                              server or http block that the
+                                              directive is in */
 
     ngx_http_mcds_log_format_t *format;
     ngx_http_mcds_log_t        *log;
@@ -74,39 +86,42 @@ typedef struct {
 
 
 typedef struct {
-    ngx_array_t                *logs;      /* ngx_http_mcds_log_use_t * */
+    ngx_array_t                *logs;      /* array of ngx_http_mcds_log_use_t
+                                              *: the location's mcds_log */
     ngx_http_mcds_log_use_t    *read;
 } ngx_http_mcds_log_conf_t;
 
 
 typedef struct {
-    ngx_array_t                 uses;      /* ngx_http_mcds_log_use_t * */
-    ngx_array_t                 logs;      /* ngx_http_mcds_log_t * */
-    ngx_array_t                 formats;   /* ngx_http_mcds_log_format_t * */
+    ngx_array_t                 uses;      /* array of ngx_http_mcds_log_use_t
+                                              *: all directives */
+    ngx_array_t                 logs;      /* array of ngx_http_mcds_log_t * */
+    ngx_array_t                 formats;   /* array of
+                                              ngx_http_mcds_log_format_t * */
 } ngx_http_mcds_log_main_t;
 
 
 /*
- * Starts the collection of each log_format directive that follows.  NGX_OK, or
- * NGX_ERROR when out of memory.
+ * Starts to collect the log_format directives that follow in the configuration,
+ * for mcds_log.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_log_formats_watch(ngx_conf_t *cf);
 
-/* ends the collection of log_format directives */
+/* ends the collection of log_format directives for mcds_log */
 
 void ngx_http_mcds_log_formats_unwatch(void);
 
 /*
- * The format that a mcds_log names, compiled.  NULL (logged) if there is no
- * such format, or if one of its variables is not valid.
+ * The compiled format (of log_format) that a mcds_log names.  NULL (logged) if
+ * there is no such format, or if one of its variables is not valid.
  */
 
 ngx_http_mcds_log_format_t *ngx_http_mcds_log_format_find(ngx_conf_t *cf,
     ngx_http_mcds_log_main_t *lmcf, ngx_http_mcds_log_use_t *use);
 
 /*
- * Writes the line of a request to buf, truncated to size bytes; returns the
+ * Writes the log line of a request to buf, truncated to size bytes; returns the
  * end of the line.
  */
 
@@ -114,59 +129,60 @@ u_char *ngx_http_mcds_log_format_write(ngx_http_request_t *r,
     ngx_http_mcds_log_format_t *format, u_char *buf, size_t size);
 
 
-/* the setter of mcds_log */
+/* the setter of the directive mcds_log */
 
 char *ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of mcds_log_api */
+/* the setter of the directive mcds_log_api */
 
 char *ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /*
  * Call this when the configuration has been read: finds the pool, the log and
- * the format of each directive.  NGX_ERROR (logged) if directives of one log
- * disagree.
+ * the format of each mcds_log and mcds_log_api.  NGX_ERROR (logged) if
+ * directives with the same log disagree.
  */
 
 ngx_int_t ngx_http_mcds_log_resolve(ngx_conf_t *cf,
     ngx_http_mcds_log_main_t *lmcf);
 
 
-/* the content handler of mcds_log_api */
+/* the content handler of the directive mcds_log_api */
 
 ngx_int_t ngx_http_mcds_log_read_handler(ngx_http_request_t *r);
 
 /*
- * Sets the range of lines that the arguments "first", "last" and "limit", and
- * the id "after", which may be empty, ask for.  NGX_DECLINED: an argument is
- * not valid, *detail is the text for problem details; NGX_ERROR: out of
- * memory.
+ * Sets the range of log lines that a request asks for, by its arguments
+ * "first", "last" and "limit", and by the id of a line in "after", which may be
+ * empty. NGX_DECLINED: an argument is not valid, *detail is the text for
+ * problem details; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
     ngx_mcds_log_range_t *range, char **detail);
 
 /*
- * Parses a time: seconds or milliseconds since 1970, or seconds before now
- * with "-".  now, *time: milliseconds.  NGX_ABORT: the text is not a time.
+ * Parses the time of a log line: seconds or milliseconds since 1970, or seconds
+ * before now with "-".  now, *time: milliseconds.  NGX_ABORT: the text is not a
+ * time.
  */
 
 ngx_int_t ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now,
     uint64_t *time);
 
 /*
- * Adds the header X-Log-Cursor with the id to the response.  Returns the text
- * of the id, or NULL when out of memory.
+ * Adds the header X-Log-Cursor with the id of a log line to the response.
+ * Returns the text of the id, or NULL when out of memory.
  */
 
 char *ngx_http_mcds_log_cursor(ngx_http_request_t *r, ngx_mcds_log_id_t *id);
 
-/* the largest size of an event as JSON, bytes */
+/* the maximum size of a log line as JSON, bytes */
 
 size_t ngx_http_mcds_log_json_size(ngx_mcds_log_event_t *event);
 
-/* writes an event as JSON to p; returns the end of the text */
+/* writes a log line as JSON to p; returns the end of the text */
 
 u_char *ngx_http_mcds_log_json(u_char *p, ngx_mcds_log_event_t *event);
 

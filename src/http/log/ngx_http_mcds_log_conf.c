@@ -17,8 +17,8 @@
 
 
 /*
- * the defaults of "chunk", milliseconds, of "chunks", and of "max_chunk",
- * bytes
+ * the defaults of the parameters of a log: "chunk", milliseconds, "chunks", and
+ * "max_chunk", bytes
  */
 #define NGX_HTTP_MCDS_CHUNK       10000
 #define NGX_HTTP_MCDS_CHUNKS      30
@@ -139,7 +139,10 @@ ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* creates the part that both directives share; NULL (logged) on an error */
+/*
+ * creates the structure of a directive, which mcds_log and mcds_log_api both
+ * have; NULL (logged) on an error
+ */
 
 static ngx_http_mcds_log_use_t *
 ngx_http_mcds_log_use(ngx_conf_t *cf, ngx_command_t *cmd)
@@ -242,8 +245,9 @@ ngx_http_mcds_log_resolve(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
 
 
 /*
- * the pool of the directive's own level: a log that many locations inherit is
- * one log
+ * finds the pool of memcached servers for a log: that of the location, server
+ * or http block with the directive, so that a log is one log even if many
+ * locations inherit it
  */
 
 static ngx_mcds_pool_t *
@@ -302,7 +306,7 @@ ngx_http_mcds_log_get(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf,
 }
 
 
-/* directives of one log must not disagree */
+/* checks that directives with the same log do not give it other parameters */
 
 static ngx_int_t
 ngx_http_mcds_log_agree(ngx_conf_t *cf, ngx_http_mcds_log_use_t *use)

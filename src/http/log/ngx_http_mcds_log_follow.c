@@ -24,15 +24,21 @@
 #include "ngx_http_mcds_log_out.h"
 
 
-/* the maximum of bytes that wait for a slow client; more lines are dropped */
+/*
+ * the maximum number of bytes of log lines that wait for a slow client; further
+ * lines are dropped
+ */
 #define NGX_HTTP_MCDS_FOLLOW_PENDING  (1024 * 1024)
 
-/* batches that are queued while older lines are read */
+/*
+ * the maximum number of batches of new log lines that are queued while older
+ * lines are read
+ */
 #define NGX_HTTP_MCDS_FOLLOW_QUEUE    64
 
 /*
- * milliseconds without a line, after which a comment keeps the connection
- * alive
+ * milliseconds without a log line after which the client gets a comment, so
+ * that the connection stays alive
  */
 #define NGX_HTTP_MCDS_FOLLOW_BEAT     15000
 
@@ -51,21 +57,24 @@ typedef struct {
     ngx_mcds_log_read_t      *read;
     ngx_mcds_log_range_t      range;
     ngx_uint_t                state;
-    ngx_uint_t                past;       /* older lines are wanted */
+    ngx_uint_t                past;       /* 1: the client wants older lines,
+                                             too */
 
     ngx_mcds_log_batch_t     *batches[NGX_HTTP_MCDS_FOLLOW_QUEUE];
     ngx_uint_t                nbatches;
 
-    ngx_mcds_log_event_t     *known;      /* sent older lines, in order of
-                                             ids */
+    ngx_mcds_log_event_t     *known;      /* older lines that the client has
+                                             got, in the order of their ids */
     ngx_uint_t                nknown;
-    ngx_uint_t                look;       /* the last look that may return
-                                             known lines */
+    ngx_uint_t                look;       /* number of the last read of the log
+                                             that may return lines in
+                                             "known" */
 
     ngx_http_mcds_log_out_t   out;
-    ngx_uint_t                dropped;    /* number of dropped lines */
-    ngx_uint_t                rc;         /* last result reported to the
-                                             client */
+    ngx_uint_t                dropped;    /* number of log lines that the client
+                                             was too slow for */
+    ngx_uint_t                rc;         /* the last result of memcached that
+                                             the client was told */
 } ngx_http_mcds_follow_t;
 
 
@@ -191,7 +200,10 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_mcds_follow_writer;
 
-    /* the first bytes also tell the client that it is connected */
+    /*
+     * the field "retry:" is sent at once: it also tells the client that it is
+     * connected
+     */
 
     if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK
         || ngx_http_mcds_follow_say(follow, "retry: ", 1000) != NGX_OK)
@@ -208,7 +220,10 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
 static ngx_int_t
 ngx_http_mcds_follow_head(ngx_http_request_t *r)
 {
-    /* another nginx in front of this one must not buffer lines */
+    /*
+     * X-Accel-Buffering: another nginx in front of this one must not buffer the
+     * log lines
+     */
 
     if (ngx_http_mcds_header_text(r, "X-Accel-Buffering", "no") != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -218,7 +233,10 @@ ngx_http_mcds_follow_head(ngx_http_request_t *r)
 }
 
 
-/* a client that reconnects sends the id of the last line that it has seen */
+/*
+ * finds the log line after which a client wants to continue: when it
+ * reconnects, it sends the id of the last line that it has seen
+ */
 
 static ngx_int_t
 ngx_http_mcds_follow_after(ngx_http_request_t *r, ngx_str_t *after)
@@ -298,14 +316,20 @@ ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* NGX_DONE: the response ends */
+/*
+ * called periodically for each client that follows a log, even if the log has
+ * no new line; NGX_DONE: the response ends
+ */
 
 static ngx_int_t
 ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
 {
     if (ngx_exiting || ngx_terminate) {
 
-        /* the client reconnects to a worker that does not exit */
+        /*
+         * the worker exits and ends the response: the client reconnects to
+         * another worker
+         */
 
         return NGX_DONE;
     }
@@ -370,7 +394,10 @@ ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
 
         if (follow->past) {
 
-            /* the read of older lines returns these lines, too */
+            /*
+             * the new lines are not queued: the read of older log lines, which
+             * is yet to start, returns them, too
+             */
             return NGX_OK;
         }
 
@@ -388,7 +415,7 @@ ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
 
         return NGX_OK;
 
-    default: /* NGX_HTTP_MCDS_FOLLOW_LIVE */
+    default: /* the state is NGX_HTTP_MCDS_FOLLOW_LIVE */
         break;
     }
 
@@ -416,7 +443,8 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
         ngx_http_mcds_stat_failed(follow->log->log.stat, rc);
 
         /*
-         * the next tick reads again, and then the queued lines are older lines
+         * the read of older log lines has failed and will be repeated; the
+         * lines in the queue are older lines then, so they are dropped here
          */
 
         while (follow->nbatches) {
@@ -479,8 +507,8 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
     follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
 
     /*
-     * a look that is under way may have missed late lines, so one more look
-     * may return known lines
+     * the worker's read of new log lines that is under way may miss late lines,
+     * so one more read may return lines that the client already has
      */
 
     follow->look = ngx_mcds_log_looks(&follow->follower) + 1;
@@ -640,9 +668,10 @@ ngx_http_mcds_follow_is_known(ngx_http_mcds_follow_t *follow,
 
 
 /*
- * Writes lines as events, without the lines that the follower, if any, has
- * sent already.  The id of an event is never older than a known id: a client
- * that reconnects with the id of a late line must not get earlier lines again.
+ * Writes log lines as server-sent events, without those that "follow", if not
+ * NULL, has sent to its client already.  No event has an id that is older than
+ * an id which the client has: a client that reconnects with the id of a late
+ * line must not get earlier lines again.
  */
 
 static ngx_mcds_value_t *
@@ -700,7 +729,10 @@ ngx_http_mcds_follow_text(ngx_mcds_log_event_t *events, ngx_uint_t n,
 }
 
 
-/* sends a comment or a field, with the number n unless n is 0 */
+/*
+ * sends a comment or a field of the event stream to a client that follows a
+ * log, with the number n unless n is 0
+ */
 
 static ngx_int_t
 ngx_http_mcds_follow_say(ngx_http_mcds_follow_t *follow, char *event,
@@ -758,7 +790,10 @@ ngx_http_mcds_follow_writer(ngx_http_request_t *r)
         return;
     }
 
-    /* without a line to send, an error is seen in the write event only */
+    /*
+     * if there is no log line to send, only the write event shows that the
+     * client has left
+     */
 
     if (wev->error || ngx_http_mcds_log_out_flush(&follow->out) != NGX_OK) {
         ngx_mcds_log_leave(&follow->follower);

@@ -21,7 +21,10 @@ typedef enum {
 } ngx_http_mcds_escape_e;
 
 
-/* values of op->index that are not the index of a variable */
+/*
+ * the index of an operation of a log format that writes a constant text, or
+ * $pipe, which nginx has in log formats alone; other indices are of variables
+ */
 #define NGX_HTTP_MCDS_LOG_TEXT    (-1)
 #define NGX_HTTP_MCDS_LOG_PIPE    (-2)
 
@@ -76,8 +79,9 @@ ngx_http_mcds_log_formats_watch(ngx_conf_t *cf)
     ngx_pool_cleanup_t  *cln;
 
     /*
-     * a cleanup, since init_main_conf is not called if the configuration has
-     * an error
+     * the collection of log_format directives ends by a cleanup handler, too,
+     * since nginx does not call init_main_conf if the configuration has an
+     * error
      */
 
     cln = ngx_pool_cleanup_add(cf->pool, 0);
@@ -229,7 +233,10 @@ ngx_http_mcds_log_format_find(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf,
 }
 
 
-/* adds the predefined format last; nginx refuses a log_format of this name */
+/*
+ * adds the predefined log format "combined", unless it exists; nginx refuses a
+ * log_format of this name
+ */
 
 static ngx_int_t
 ngx_http_mcds_log_combined(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
@@ -269,7 +276,10 @@ ngx_http_mcds_log_combined(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
 }
 
 
-/* errors other than of variables were logged by nginx's log module */
+/*
+ * compiles a log format; only errors of variables are possible, since nginx's
+ * log module has logged all others
+ */
 
 static ngx_int_t
 ngx_http_mcds_log_compile(ngx_conf_t *cf, ngx_http_mcds_log_format_t *format)
@@ -438,7 +448,7 @@ ngx_http_mcds_log_variable(ngx_http_variable_value_t *value,
         return ngx_http_mcds_log_escape_json(p, last, value->data,
                                              value->len);
 
-    default: /* NGX_HTTP_MCDS_ESCAPE_NONE */
+    default: /* "escape=none": NGX_HTTP_MCDS_ESCAPE_NONE */
         return ngx_cpymem(p, value->data,
                           ngx_min(value->len, (size_t) (last - p)));
     }
@@ -446,8 +456,8 @@ ngx_http_mcds_log_variable(ngx_http_variable_value_t *value,
 
 
 /*
- * escapes other than printable characters, quotes and backslashes as \xXX;
- * does not truncate an escape
+ * escapes the value of a variable in a log line: quotes, backslashes, and all
+ * characters that are not printable, as \xXX; does not truncate an escape
  */
 
 static u_char *

@@ -77,13 +77,19 @@ ngx_module_t  ngx_http_mcds_log_module = {
 };
 
 
-/* of this worker; a single process has old ones when it reloads */
+/*
+ * the writers to logs of this worker; a single process ("master_process off")
+ * has those of the old configuration when it reloads
+ */
 
 static ngx_mcds_log_writer_t  **ngx_http_mcds_log_writers;
 static ngx_uint_t               ngx_http_mcds_log_nwriters;
 
 
-/* log phase handler: writes a line to each log of the location */
+/*
+ * the handler of the log phase: writes a line about the request to each log of
+ * its location
+ */
 
 static ngx_int_t
 ngx_http_mcds_log_handler(ngx_http_request_t *r)
@@ -168,7 +174,10 @@ ngx_http_mcds_log_create_main(ngx_conf_t *cf)
 }
 
 
-/* all log_format directives have been read */
+/*
+ * ends the collection of log_format directives: nginx calls this when it has
+ * read all of them
+ */
 
 static char *
 ngx_http_mcds_log_init_main(ngx_conf_t *cf, void *conf)
@@ -207,8 +216,8 @@ ngx_http_mcds_log_merge_loc(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->logs, prev->logs, NULL);
 
     /*
-     * as with proxy_pass, "if" and "limit_except" inherit the content of their
-     * location
+     * the blocks "if" and "limit_except" inherit mcds_log_api from their
+     * location, as they inherit proxy_pass
      */
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
@@ -343,7 +352,11 @@ ngx_http_mcds_log_close_all(void)
     ngx_http_mcds_log_writers = NULL;
     ngx_http_mcds_log_nwriters = 0;
 
-    /* the kit's exit handler has flushed before these writers were closed */
+    /*
+     * the numbers that closing the writers has counted are added to the
+     * statistics in shared memory: another exit handler has done so with all
+     * earlier numbers
+     */
 
     ngx_mcds_stat_flush_all();
 }

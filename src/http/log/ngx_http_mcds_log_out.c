@@ -11,7 +11,10 @@
 #include "ngx_http_mcds_log_out.h"
 
 
-/* a buffer on its way to the client, with a reference to its value */
+/*
+ * a buffer with log lines on its way to the client, and a reference to the
+ * value that has the lines
+ */
 
 typedef struct {
     ngx_queue_t               queue;
@@ -137,7 +140,10 @@ ngx_http_mcds_log_output(ngx_http_mcds_log_out_t *out, ngx_chain_t *chain)
 }
 
 
-/* counts the unsent bytes, and releases the buffers that were sent */
+/*
+ * counts the bytes of log lines that the client has not got yet, and releases
+ * the buffers that were sent
+ */
 
 size_t
 ngx_http_mcds_log_out_pending(ngx_http_mcds_log_out_t *out)

@@ -18,39 +18,46 @@
 
 typedef struct {
     ngx_http_request_t       *request;
-    ngx_queue_t               pieces;     /* unsent buffers, the oldest
-                                             first */
+    ngx_queue_t               pieces;     /* buffers with log lines that were
+                                             not sent yet, the oldest first */
     ngx_queue_t               free;
-    ngx_msec_t                sent;       /* time of the last send */
+    ngx_msec_t                sent;       /* time at which the client was last
+                                             sent something */
 } ngx_http_mcds_log_out_t;
 
 
-/* initializes the output of a request whose header has been sent */
+/*
+ * Initializes the output of log lines to the client of a request; the header of
+ * the response has been sent.
+ */
 
 void ngx_http_mcds_log_out_init(ngx_http_mcds_log_out_t *out,
     ngx_http_request_t *r);
 
 /*
- * Sends a value, and holds a reference until the value is sent.  NGX_ERROR:
- * the client has left, or out of memory.
+ * Sends a value with log lines to the client, and holds a reference until the
+ * value is sent.  NGX_ERROR: the client has left, or out of memory.
  */
 
 ngx_int_t ngx_http_mcds_log_out_send(ngx_http_mcds_log_out_t *out,
     ngx_mcds_value_t *value);
 
 /*
- * Call this when the connection is writable: continues to send.  While data is
- * left, the write event has a timer of send_timeout.  NGX_ERROR: the client
- * has left, or out of memory.
+ * Call this when the client's connection is writable: continues to send log
+ * lines.  While data is left, the write event has a timer of send_timeout.
+ * NGX_ERROR: the client has left, or out of memory.
  */
 
 ngx_int_t ngx_http_mcds_log_out_flush(ngx_http_mcds_log_out_t *out);
 
-/* the number of bytes that the client has not got yet */
+/* the number of bytes of log lines that the client has not got yet */
 
 size_t ngx_http_mcds_log_out_pending(ngx_http_mcds_log_out_t *out);
 
-/* call this when the request is freed: releases all values */
+/*
+ * Call this when a request that follows a log is freed: releases all log lines
+ * that it has not sent.
+ */
 
 void ngx_http_mcds_log_out_free(ngx_http_mcds_log_out_t *out);
 

@@ -21,12 +21,14 @@ typedef struct {
     ngx_http_mcds_resource_t  res;
     ngx_http_mcds_log_t      *log;
     uint64_t                  now;
-    uint64_t                  time;      /* for lines without a time */
+    uint64_t                  time;      /* the time that log lines without a
+                                            time of their own get */
     ngx_mcds_log_event_t     *events;
     ngx_uint_t                n;
     ngx_uint_t                rc;
     ngx_uint_t                taken;
-    ngx_mcds_log_id_t         id;        /* id of the last line */
+    ngx_mcds_log_id_t         id;        /* the id of the last log line in the
+                                            body of the POST */
 } ngx_http_mcds_log_post_t;
 
 
@@ -108,7 +110,10 @@ ngx_http_mcds_log_post_start(ngx_http_mcds_resource_t *res)
                    : ngx_http_mcds_json_no_content(res->request);
     }
 
-    /* the lines point into the JSON, and the writer has copied them */
+    /*
+     * the log lines point into the JSON, which can be freed, since the writer
+     * has copied them
+     */
 
     json_decref(json);
 
@@ -117,8 +122,10 @@ ngx_http_mcds_log_post_start(ngx_http_mcds_resource_t *res)
 
 
 /*
- * this and the next three functions return NGX_DECLINED, or the result for the
- * handler to return if a response was sent
+ * Reads the log lines of a POST from its body, which is JSON.  This function,
+ * and the three for a line, for its time and for the bounds of the time, return
+ * NGX_DECLINED, or, if a response was sent, the result for the content handler
+ * to return.
  */
 
 static ngx_int_t
@@ -208,7 +215,7 @@ ngx_http_mcds_log_post_event(ngx_http_mcds_log_post_t *lp, json_t *json,
 }
 
 
-/* reads a number as if it was a text */
+/* reads the time of a log line; a JSON number is read as if it was a text */
 
 static ngx_int_t
 ngx_http_mcds_log_post_time(ngx_http_mcds_log_post_t *lp, json_t *json,
@@ -230,7 +237,10 @@ ngx_http_mcds_log_post_time(ngx_http_mcds_log_post_t *lp, json_t *json,
 
         n = json_real_value(json);
 
-        /* larger numbers are out of bounds, or do not fit */
+        /*
+         * larger numbers are no time of a log line: they are out of bounds, or
+         * do not fit into the buffer
+         */
 
         if (n > -1e12 && n < 1e12) {
             text.data = buf;
@@ -243,7 +253,7 @@ ngx_http_mcds_log_post_time(ngx_http_mcds_log_post_t *lp, json_t *json,
 }
 
 
-/* checks that the log keeps lines of this time */
+/* checks that the time of a log line is within the time that the log keeps */
 
 static ngx_int_t
 ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp, uint64_t time)
@@ -261,7 +271,7 @@ ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp, uint64_t time)
     case NGX_ABORT:
         return ngx_http_mcds_log_post_bad(lp, "time is in the future");
 
-    default: /* NGX_DECLINED */
+    default: /* NGX_DECLINED: the log does not keep lines that old */
         break;
     }
 
@@ -281,7 +291,10 @@ ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp, uint64_t time)
 static ngx_int_t
 ngx_http_mcds_log_post_put(ngx_http_mcds_log_post_t *lp)
 {
-    /* a single process has no writers after a reload */
+    /*
+     * the log has no writer in a single process ("master_process off") after a
+     * reload
+     */
 
     if (lp->log->poster == NULL
         || ngx_mcds_log_put(lp->log->poster, lp->events, lp->n,

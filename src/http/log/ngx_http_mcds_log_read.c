@@ -17,10 +17,15 @@
 #include "ngx_http_mcds_log.h"
 
 
-/* the default of the argument "limit", lines */
+/*
+ * the number of log lines that a request gets if it has no argument "limit"
+ */
 #define NGX_HTTP_MCDS_LOG_LIMIT   1000
 
-/* a time above this number is in milliseconds, otherwise in seconds */
+/*
+ * the time of a log line in a request is in milliseconds if it is above this
+ * number, otherwise in seconds
+ */
 #define NGX_HTTP_MCDS_LOG_MSEC    100000000000LL
 
 
@@ -32,7 +37,8 @@ typedef struct {
     ngx_uint_t                type;
     ngx_uint_t                rc;
     ngx_http_mcds_text_t      text;
-    ngx_mcds_log_id_t         id;        /* id of the last line */
+    ngx_mcds_log_id_t         id;        /* the id of the last log line in the
+                                            response */
 } ngx_http_mcds_log_api_t;
 
 
@@ -121,7 +127,10 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* the next request continues here, even if this one finds no line */
+    /*
+     * the client's next request for log lines continues here, even if this one
+     * finds no line
+     */
 
     lr->id = lr->range.after;
 
@@ -158,7 +167,10 @@ ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
 
     now = ngx_mcds_now();
 
-    /* by default, leave out the time in which late lines may still appear */
+    /*
+     * by default, the response leaves out the last moments of the log, in which
+     * late lines may still appear
+     */
 
     range->last = now - NGX_MCDS_LOG_SETTLE;
     range->limit = NGX_HTTP_MCDS_LOG_LIMIT;
@@ -215,7 +227,11 @@ ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
 }
 
 
-/* NGX_DECLINED: no such argument; NGX_ABORT: the argument is not a time */
+/*
+ * reads an argument of the request that is the time of a log line;
+ * NGX_DECLINED: the request has no such argument; NGX_ABORT: the argument is
+ * not a time
+ */
 
 static ngx_int_t
 ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name, uint64_t now,
@@ -263,7 +279,10 @@ ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now, uint64_t *time)
             continue;
         }
 
-        /* the number is multiplied by 1000 later, and must not overflow */
+        /*
+         * the seconds of a time are multiplied by 1000 later, and must not
+         * overflow
+         */
 
         if (++digits > 15) {
             return NGX_ABORT;
@@ -411,8 +430,9 @@ ngx_http_mcds_log_answer(ngx_http_mcds_resource_t *res)
 
 
 /*
- * sends the position for the next request: as the header X-Log-Cursor, and as
- * Link with the other arguments
+ * adds the position in the log from which the client's next request continues
+ * to the response: as the header X-Log-Cursor, and as the header Link, which
+ * has the other arguments of the request, too
  */
 
 static ngx_int_t
@@ -438,7 +458,10 @@ ngx_http_mcds_log_link(ngx_http_mcds_log_api_t *lr)
 
     while (ngx_http_mcds_urlencoded_next(&args, &name, &value) == NGX_OK) {
 
-        /* an argument with "<" or ">" could end the link */
+        /*
+         * the header Link leaves out an argument with "<" or ">", which could
+         * end the link
+         */
 
         if ((name.len == 5 && ngx_strncmp(name.data, "after", 5) == 0)
             || (name.len == 5 && ngx_strncmp(name.data, "first", 5) == 0)
