@@ -23,30 +23,36 @@ typedef struct {
     ngx_http_mcds_resource_t     res;
     ngx_http_mcds_array_conf_t  *conf;
     ngx_mcds_array_t             array;
-    ngx_mcds_array_read_t        read;     /* for a GET */
+    ngx_mcds_array_read_t        read;     /* the read of the array that a GET
+                                              waits for */
     ngx_uint_t                   method;
     ngx_uint_t                   type;
     ngx_uint_t                   rc;
-    ngx_uint_t                   refused;  /* by a condition */
+    ngx_uint_t                   refused;  /* 1: If-Match or If-None-Match does
+                                              not permit the change */
     ngx_mcds_array_done_t        done;
 
-    ngx_http_mcds_text_t         text;     /* response to a GET */
+    ngx_http_mcds_text_t         text;     /* the body of the response to a
+                                              GET */
     uint64_t                     cas;
     uint32_t                     crc;
 
-    ngx_array_t                  add;      /* ngx_str_t, lines */
+    ngx_array_t                  add;      /* array of ngx_str_t: the values to
+                                              append, as lines of JSON */
     ngx_http_mcds_set_t          remove;
 } ngx_http_mcds_array_api_t;
 
 
 /*
- * the values that edits of one change know: those of the list and those that
- * are added
+ * the set of values by which several edits of an array, which are done in one
+ * change, see duplicates: the values in memcached and those that earlier edits
+ * append
  */
 
 typedef struct {
     ngx_http_mcds_set_t      set;
-    size_t                   added;    /* bytes of the latter */
+    size_t                   added;    /* bytes of the values in the set that
+                                          earlier edits append */
 } ngx_http_mcds_array_memo_t;
 
 
@@ -301,7 +307,10 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_api_t *ar)
 }
 
 
-/* Returns NGX_DECLINED, or the status of an error response. */
+/*
+ * Reads the values for an array from the request's body.  Returns NGX_DECLINED,
+ * or the status of an error response.
+ */
 
 static ngx_int_t
 ngx_http_mcds_array_body(ngx_http_mcds_array_api_t *ar)
@@ -579,7 +588,10 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
 
     if (ar->method == NGX_HTTP_PATCH && ar->remove.n) {
 
-        /* values that stay are not written in another form */
+        /*
+         * the values of the array that are not removed stay as they are, even
+         * if mcds would spell their JSON otherwise
+         */
 
         ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
 
@@ -693,7 +705,10 @@ ngx_http_mcds_array_known(ngx_mcds_array_content_t *content,
         return &memo->set;
     }
 
-    /* the edit that follows makes a new value of "added": its text is copied */
+    /*
+     * the text of the values that earlier edits append is copied, since the
+     * next edit frees it when it appends more
+     */
 
     p = ngx_pnalloc(content->pool, len - memo->added);
     if (p == NULL) {

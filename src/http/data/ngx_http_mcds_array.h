@@ -18,15 +18,15 @@
 #include "ngx_http_mcds_param.h"
 
 
-/* the parameters of both directives */
+/* the parameters that mcds_array_api and mcds_array_push share */
 
 extern ngx_http_mcds_param_t  ngx_http_mcds_array_params[];
 
 
 /*
- * Sets up the list that a request names; the name may be in memory of the
- * request.  Returns NGX_DECLINED if the name is empty, NGX_ERROR if it cannot
- * be computed.
+ * Sets up the structure of an array in memcached by the name that the directive
+ * computes for a request; the name may be in memory of the request.  Returns
+ * NGX_DECLINED if the name is empty, NGX_ERROR if it cannot be computed.
  */
 
 ngx_int_t ngx_http_mcds_array_name(ngx_http_request_t *r,
@@ -35,10 +35,10 @@ ngx_int_t ngx_http_mcds_array_name(ngx_http_request_t *r,
 
 
 /*
- * Returns the set of all values of a list, with those that earlier edits of the
- * same change are going to add; added may be NULL.  Edits that are done
- * together share the set, and must not change it.  Returns NULL if out of
- * memory.
+ * Returns the set of all values of an array in memcached, with those that
+ * earlier edits of the same change are going to append; added may be NULL.
+ * Edits that are done together share the set, and must not change it.  Returns
+ * NULL if out of memory.
  */
 
 ngx_http_mcds_set_t *ngx_http_mcds_array_known(
@@ -46,8 +46,8 @@ ngx_http_mcds_set_t *ngx_http_mcds_array_known(
 
 
 /*
- * Returns a new value with n lines in the format of a list; the reference is
- * the caller's.  Returns NULL if out of memory.
+ * Returns n lines as they are stored for an array in memcached, in a new value;
+ * the reference is the caller's.  Returns NULL if out of memory.
  */
 
 ngx_mcds_value_t *ngx_http_mcds_array_text(ngx_str_t *line, ngx_uint_t n);

@@ -18,11 +18,14 @@
 #include "ngx_http_mcds_data.h"
 
 
-/* the interval of messages about lost values, ms */
+/*
+ * milliseconds after which nginx logs again that values of mcds_array_push were
+ * lost
+ */
 #define NGX_HTTP_MCDS_PUSH_SAY    10000
 
 
-/* a value to be appended unless the list has it */
+/* a value that mcds_array_push appends unless the array has it */
 
 typedef struct {
     ngx_str_t                    line;

@@ -23,7 +23,7 @@ typedef struct {
     ngx_uint_t                  max;
     ngx_uint_t                  unique;
 
-    /* of mcds_array_push only */
+    /* parameters that only mcds_array_push has */
     ngx_http_complex_value_t    value;
     ngx_http_complex_value_t   *filter;
 } ngx_http_mcds_array_conf_t;
@@ -37,67 +37,75 @@ typedef struct {
 
 
 typedef struct {
-    ngx_int_t                   index;     /* index of the variable */
+    ngx_int_t                   index;     /* index of the variable that
+                                              mcds_table_lookup sets */
     ngx_http_complex_value_t    table;
     ngx_http_complex_value_t    key;
-    ngx_http_complex_value_t   *other;     /* the default, or NULL */
+    ngx_http_complex_value_t   *other;     /* the variable's value if the table
+                                              does not have the key, or NULL */
     ngx_msec_t                  keep;
-    ngx_uint_t                  late;      /* in the preaccess phase */
+    ngx_uint_t                  late;      /* 1: the lookup is done in the
+                                              preaccess phase */
 } ngx_http_mcds_get_t;
 
 
 typedef struct {
     ngx_mcds_pool_t            *pool;
-    ngx_array_t                *pushes;    /* ngx_http_mcds_array_conf_t */
-    ngx_array_t                *gets;      /* ngx_http_mcds_get_t */
+    ngx_array_t                *pushes;    /* array of
+                                              ngx_http_mcds_array_conf_t */
+    ngx_array_t                *gets;      /* array of ngx_http_mcds_get_t */
     ngx_http_mcds_array_conf_t *array;
     ngx_http_mcds_table_conf_t *table;
 
-    ngx_mcds_stat_t            *stat;      /* of array or table, or NULL */
-    ngx_mcds_stat_t           **push_stats;  /* one for each of pushes */
+    ngx_mcds_stat_t            *stat;      /* statistics of mcds_array_api or
+                                              mcds_table_api, or NULL */
+    ngx_mcds_stat_t           **push_stats;  /* statistics of each
+                                                mcds_array_push */
     ngx_mcds_stat_t           **get_stats;
 
-    char                       *directive; /* name of the one that needs the
-                                              pool */
+    char                       *directive; /* name of the directive for which
+                                              the location needs a pool */
     ngx_http_mcds_place_t       place;
     ngx_http_mcds_loc_conf_t   *mlcf;
 } ngx_http_mcds_data_conf_t;
 
 
 typedef struct {
-    ngx_array_t                 confs;     /* ngx_http_mcds_data_conf_t *, of
-                                              the levels that need a pool */
+    ngx_array_t                 confs;     /* array of ngx_http_mcds_data_conf_t
+                                              *: locations, servers and the http
+                                              block that need a pool */
     ngx_uint_t                  pushes;
-    ngx_uint_t                  early;     /* lookups in the rewrite phase */
+    ngx_uint_t                  early;     /* 1: there are lookups in tables in
+                                              the rewrite phase */
     ngx_uint_t                  late;
 } ngx_http_mcds_data_main_t;
 
 
-/* The directive mcds_array_api. */
+/* The setter of the directive mcds_array_api. */
 
 char *ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* The directive mcds_array_push. */
+/* The setter of the directive mcds_array_push. */
 
 char *ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-/* The directive mcds_table_api. */
+/* The setter of the directive mcds_table_api. */
 
 char *ngx_http_mcds_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* The directive mcds_table_lookup. */
+/* The setter of the directive mcds_table_lookup. */
 
 char *ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
 /*
- * Notes the directive and its place, for the message if there is no pool for
- * this level.
+ * Notes the name, the file and the line of a directive for arrays or tables,
+ * for the error message if its location, server or http block has no pool.
  */
 
 void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -105,7 +113,8 @@ void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
 
 
 /*
- * Counts a failed operation in the statistics, and answers the request as
+ * Counts an operation on an array or table that has failed in memcached, in the
+ * statistics of the location, and responds to the request as
  * ngx_http_mcds_resource_failed() does.
  */
 

@@ -198,7 +198,10 @@ ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    /* the pool of conf->mlcf is known when all levels are merged */
+    /*
+     * the pool of memcached servers for the location's arrays and tables is
+     * known only when the whole configuration has been merged
+     */
 
     conf->mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
 
@@ -214,8 +217,8 @@ ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent, void *child)
 
 
 /*
- * As with proxy_pass, "if" and "limit_except" inherit the handler of their
- * location.
+ * The blocks "if" and "limit_except" inherit mcds_array_api and mcds_table_api
+ * from their location, as they inherit proxy_pass.
  */
 
 static void
@@ -318,8 +321,8 @@ ngx_http_mcds_data_init(ngx_conf_t *cf)
 
 
 /*
- * Gets the statistics of each name, which is the text in the configuration,
- * with its variables.
+ * Gets the statistics of each array and table of a location; they are named by
+ * the text in the configuration, with its variables.
  */
 
 static ngx_int_t
@@ -402,8 +405,8 @@ ngx_http_mcds_data_add_handler(ngx_conf_t *cf, ngx_uint_t phase,
 
 
 /*
- * json_object_seed() reads a device, which must not happen while a request
- * waits, at the first object.
+ * Seeds the hashes of jansson when a worker starts: jansson would do so at the
+ * first JSON object, and read a device while requests wait.
  */
 
 static ngx_int_t

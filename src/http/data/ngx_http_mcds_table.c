@@ -200,7 +200,10 @@ ngx_http_mcds_table_start(ngx_http_mcds_resource_t *res)
 }
 
 
-/* Returns NGX_DECLINED, or the status of an error response. */
+/*
+ * Reads the arguments of a request for a table.  Returns NGX_DECLINED, or the
+ * status of an error response.
+ */
 
 static ngx_int_t
 ngx_http_mcds_table_args(ngx_http_mcds_table_api_t *tr)

@@ -21,7 +21,10 @@
 typedef struct ngx_http_mcds_table_api_s  ngx_http_mcds_table_api_t;
 
 
-/* a name of a list that is shown with its value */
+/*
+ * the name of one element of a table, and its value, for a response that lists
+ * the table
+ */
 
 typedef struct {
     ngx_http_mcds_table_api_t  *tr;
@@ -37,26 +40,30 @@ struct ngx_http_mcds_table_api_s {
     ngx_http_mcds_resource_t     res;
     ngx_http_mcds_table_conf_t  *conf;
     ngx_mcds_table_t             table;
-    ngx_str_t                    name;     /* of the element, or empty */
+    ngx_str_t                    name;     /* the name of the element in the
+                                              request; empty: the whole table */
     ngx_uint_t                   method;
     ngx_uint_t                   type;
-    ngx_uint_t                   values;   /* show the values, too */
+    ngx_uint_t                   values;   /* 1: a list of the table shows the
+                                              values, too */
     uint32_t                     ttl;
     ngx_uint_t                   rc;
 
-    ngx_mcds_table_item_t       *items;    /* to be changed */
+    ngx_mcds_table_item_t       *items;    /* the elements that the request
+                                              changes */
     ngx_uint_t                   n;
     ngx_mcds_table_change_t      change;
 
-    /* of one element */
+    /* fields for a request for one element of a table */
     ngx_mcds_op_t                op;
     ngx_mcds_value_t            *value;
     uint64_t                     cas;
     uint32_t                     crc;
-    int64_t                      left;     /* seconds; -1: no expiry */
+    int64_t                      left;     /* seconds until the element
+                                              expires; -1: never */
     ngx_uint_t                   found;
 
-    /* of a list */
+    /* fields for a request that lists a whole table */
     ngx_mcds_array_read_t        read;
     ngx_http_mcds_listed_t      *listed;
     ngx_uint_t                   nlisted;
@@ -68,15 +75,15 @@ struct ngx_http_mcds_table_api_s {
 
 
 /*
- * Starts a request for one element: GET, HEAD, PUT or DELETE.  Returns
- * NGX_DONE, and later calls tr->res.answer, or returns the status of a
- * response.  The other functions do the same.
+ * Starts a request for one element of a table: GET, HEAD, PUT or DELETE.
+ * Returns NGX_DONE, and later calls tr->res.answer, or returns the status of a
+ * response, as do the functions below.
  */
 
 ngx_int_t ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr);
 
 
-/* Starts a POST, which changes the elements that its body names. */
+/* Starts a POST, which changes the elements of a table that its body names. */
 
 ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);
 
@@ -88,7 +95,7 @@ ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);
 ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr);
 
 
-/* Changes the elements of tr->items. */
+/* Changes the elements of a table that the array tr->items has. */
 
 ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr);
 

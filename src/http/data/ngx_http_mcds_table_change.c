@@ -34,7 +34,10 @@ static void ngx_http_mcds_table_change_handler(void *data, ngx_uint_t rc);
 static ngx_int_t ngx_http_mcds_table_changed(ngx_http_mcds_resource_t *res);
 
 
-/* A change with a condition reads the element first. */
+/*
+ * A change of an element with If-Match or If-None-Match reads the element
+ * first.
+ */
 
 ngx_int_t
 ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr)
@@ -204,7 +207,10 @@ ngx_http_mcds_element_change(ngx_http_mcds_table_api_t *tr)
 }
 
 
-/* Returns NGX_DECLINED, or the status of an error response. */
+/*
+ * Reads the value of an element from the body of a PUT.  Returns NGX_DECLINED,
+ * or the status of an error response.
+ */
 
 static ngx_int_t
 ngx_http_mcds_element_value(ngx_http_mcds_table_api_t *tr, ngx_str_t *value)
@@ -382,7 +388,10 @@ ngx_http_mcds_table_item(ngx_http_mcds_table_api_t *tr,
 }
 
 
-/* A string is stored as its text, any other value as JSON. */
+/*
+ * The text that is stored for the value of an element of a table: the content
+ * of a JSON string, or any other value as JSON.
+ */
 
 static ngx_int_t
 ngx_http_mcds_table_value(ngx_http_mcds_table_api_t *tr, json_t *json,
@@ -484,8 +493,8 @@ ngx_http_mcds_table_changed(ngx_http_mcds_resource_t *res)
     if (tr->rc != NGX_MCDS_OK) {
 
         /*
-         * the elements are changed, but perhaps not the list of names; the
-         * client may safely repeat the request
+         * memcached has changed the elements of the table, but perhaps not its
+         * list of names; the client may safely repeat the request
          */
 
         return ngx_http_mcds_data_failed(r, tr->rc == NGX_MCDS_TOO_LARGE

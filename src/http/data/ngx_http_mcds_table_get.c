@@ -22,7 +22,7 @@
 typedef struct ngx_http_mcds_get_ctx_s  ngx_http_mcds_get_ctx_t;
 
 
-/* a variable that was looked up, or is being looked up */
+/* the lookup of one variable in a table, which may still be under way */
 
 typedef struct {
     ngx_http_mcds_get_ctx_t    *ctx;
@@ -35,12 +35,12 @@ typedef struct {
 } ngx_http_mcds_got_t;
 
 
-/* the lookups of one request or subrequest */
+/* the lookups in tables of one request or subrequest */
 
 struct ngx_http_mcds_get_ctx_s {
     ngx_http_mcds_task_t       *task;
     ngx_uint_t                  waiting;
-    ngx_list_t                  got;       /* ngx_http_mcds_got_t */
+    ngx_list_t                  got;       /* list of ngx_http_mcds_got_t */
 };
 
 
@@ -165,7 +165,10 @@ ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* One argument, the default, has no name. */
+/*
+ * Parses the default value of mcds_table_lookup, the only argument without a
+ * name.
+ */
 
 static char *
 ngx_http_mcds_get_default(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -218,7 +221,7 @@ ngx_http_mcds_get_variable(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* The value of a variable before its lookup. */
+/* The get_handler of a variable whose lookup in a table has not been done. */
 
 static ngx_int_t
 ngx_http_mcds_get_unknown(ngx_http_request_t *r, ngx_http_variable_value_t *v,
@@ -262,7 +265,10 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 
     if (task && ngx_http_mcds_is_parked(&task->park)) {
 
-        /* the phases of a parked request were started by other code */
+        /*
+         * another module runs the phases of a request that waits for a lookup:
+         * the request goes on waiting
+         */
 
         return NGX_AGAIN;
     }
@@ -398,7 +404,10 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
 
     default:
 
-        /* without memory the request continues, with the default */
+        /*
+         * when out of memory for a lookup, the request continues, with the
+         * default value of the variable
+         */
 
         ngx_http_mcds_stat_failed(got->stat, NGX_MCDS_BUSY);
 
@@ -408,8 +417,9 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
 
 
 /*
- * A location inherits lookups of the server, which run again in its rewrite
- * phase, perhaps with another key.
+ * 1 if the request has already done this lookup in a table: a location inherits
+ * the lookups of its server, which run again in the location's rewrite phase,
+ * perhaps with another key.
  */
 
 static ngx_uint_t
@@ -441,7 +451,10 @@ ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_get_t *get,
 }
 
 
-/* Sets the variable, to the default if there is no value. */
+/*
+ * Sets the variable of a lookup to the value from the table, or to the default
+ * if the table has none.
+ */
 
 static ngx_int_t
 ngx_http_mcds_get_set(ngx_http_request_t *r, ngx_http_mcds_get_t *get,
@@ -480,8 +493,8 @@ ngx_http_mcds_get_set(ngx_http_request_t *r, ngx_http_mcds_get_t *get,
 
 
 /*
- * A value with a line feed could add a header in "return" or "add_header", and
- * memcached is not trusted that far.
+ * Refuses a looked-up value with control characters: a line feed could add a
+ * header in "return" or "add_header", and memcached is not trusted that far.
  */
 
 static ngx_uint_t

@@ -17,7 +17,10 @@
 #include "ngx_http_mcds_table.h"
 
 
-/* the maximum number of values that are being read, and of their bytes */
+/*
+ * for a response that lists a table: the maximum number of values that are
+ * being read at a time, and of the bytes of all values
+ */
 #define NGX_HTTP_MCDS_TABLE_WINDOW  128
 #define NGX_HTTP_MCDS_TABLE_SIZE    (16 * 1024 * 1024)
 
@@ -82,7 +85,10 @@ ngx_http_mcds_table_list_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* Copies the names that exist. */
+/*
+ * Copies the names of a table's elements from the table's list of names,
+ * without those of deleted and expired elements.
+ */
 
 static ngx_uint_t
 ngx_http_mcds_table_listed(ngx_http_mcds_table_api_t *tr,
@@ -173,7 +179,10 @@ ngx_http_mcds_table_ask(ngx_http_mcds_table_api_t *tr)
         tr->asking++;
     }
 
-    /* the first count of "asking" stands for the loop itself */
+    /*
+     * "asking" counts the values of the table that are being read, and one for
+     * the loop above: if 1 is left, all values have been read
+     */
 
     if (tr->asking == 1) {
         ngx_http_mcds_resource_done(&tr->res);
@@ -356,7 +365,10 @@ ngx_http_mcds_table_show(ngx_http_mcds_table_api_t *tr,
 }
 
 
-/* Names whose elements memcached has evicted are removed from the list. */
+/*
+ * Removes the names of elements that memcached has evicted from the list of the
+ * table's names.
+ */
 
 static void
 ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr)
@@ -380,7 +392,10 @@ ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr)
     change = ngx_pcalloc(pool, sizeof(ngx_mcds_table_change_t));
     item = ngx_pcalloc(pool, tr->ghosts * sizeof(ngx_mcds_table_item_t));
 
-    /* the change lives longer than the resource, and copies the key */
+    /*
+     * the table's key is copied, since the change of its list of names may last
+     * longer than the request that has started it
+     */
 
     p = ngx_pstrdup(pool, &tr->table.key);
 
@@ -433,7 +448,10 @@ ngx_http_mcds_table_ghosts_handler(void *data, ngx_uint_t rc)
 }
 
 
-/* All elements are deleted: removes their names from the list. */
+/*
+ * Called when a request has deleted all elements of a table: removes their
+ * names from the table's list of names.
+ */
 
 ngx_int_t
 ngx_http_mcds_table_clear(ngx_http_mcds_resource_t *res)

@@ -27,20 +27,24 @@
 
 struct ngx_http_mcds_top_s {
     ngx_str_t                   name;
-    ngx_http_mcds_place_t       place;    /* where it was named first */
-    ngx_str_t                   pool;     /* its name, or empty */
-    ngx_str_t                   prefix;   /* not shown */
+    ngx_http_mcds_place_t       place;    /* file and line of the directive that
+                                             names the list first */
+    ngx_str_t                   pool;     /* the name of the list's pool, or
+                                             empty */
+    ngx_str_t                   prefix;   /* the beginning of keys that the list
+                                             does not show */
     ngx_mcds_top_t              top;
-    ngx_uint_t                  declared; /* by mcds_counter_top */
+    ngx_uint_t                  declared; /* 1: a mcds_counter_top declares the
+                                             list */
 };
 
 
 typedef struct {
-    ngx_array_t                 tops;     /* ngx_http_mcds_top_t * */
+    ngx_array_t                 tops;     /* array of ngx_http_mcds_top_t * */
 } ngx_http_mcds_top_conf_t;
 
 
-/* a request that is to be answered with a list */
+/* a request that is answered with a list of the most counted keys */
 
 typedef struct {
     ngx_http_mcds_resource_t    res;
@@ -123,7 +127,10 @@ static ngx_http_mcds_param_t  ngx_http_mcds_top_params[] = {
 };
 
 
-/* of mcds_counter, and of mcds_counter_api */
+/*
+ * the parameter "top=", which mcds_counter and mcds_counter_api have for lists
+ * of the most counted keys
+ */
 
 static ngx_http_mcds_param_t  ngx_http_mcds_top_counter_params[] = {
 
@@ -285,7 +292,10 @@ ngx_http_mcds_top_slots(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     if (top->top.slots == 0) {
 
-        /* the most slots, up to 24, that divide the window */
+        /*
+         * by default, the list counts in the largest number of slots of time,
+         * up to 24, that divides its window
+         */
 
         for (top->top.slots = 24; top->top.window % top->top.slots;
              top->top.slots--)
@@ -336,7 +346,10 @@ ngx_http_mcds_top_add_variable(ngx_conf_t *cf, ngx_http_mcds_top_t *top)
 }
 
 
-/* "top=", in the field of a pointer */
+/*
+ * parses the parameter "top=": stores a pointer to the list of the most counted
+ * keys that it names
+ */
 
 static char *
 ngx_http_mcds_top_of(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -353,8 +366,9 @@ ngx_http_mcds_top_of(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * The list of that name, which may be declared later; NULL when that cannot be
- * (logged).
+ * Finds the list of the most counted keys that has this name, or creates it,
+ * since mcds_counter_top may follow later.  NULL (logged) if the name is not
+ * valid, or when out of memory.
  */
 
 static ngx_http_mcds_top_t *
@@ -403,7 +417,10 @@ ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
 }
 
 
-/* the name is part of the name of a variable, and of a key */
+/*
+ * 1 if the name of a list of the most counted keys is valid: it is part of the
+ * name of a variable, and of a key in memcached
+ */
 
 static ngx_uint_t
 ngx_http_mcds_top_name(ngx_str_t *name)
@@ -425,7 +442,10 @@ ngx_http_mcds_top_name(ngx_str_t *name)
 }
 
 
-/* each one that a counter names must be declared by now */
+/*
+ * checks, when the configuration has been read, that a mcds_counter_top
+ * declares each list which a counter names
+ */
 
 static ngx_int_t
 ngx_http_mcds_top_prepare(ngx_conf_t *cf)
@@ -469,7 +489,10 @@ ngx_http_mcds_top_prepare(ngx_conf_t *cf)
 }
 
 
-/* the pool of "pool=", or of "mcds_use" in http, or the only pool */
+/*
+ * finds the pool for a list of the most counted keys: that of "pool=", or of
+ * "mcds_use" in the http block, or the only pool
+ */
 
 static ngx_int_t
 ngx_http_mcds_top_pool(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf,
@@ -538,7 +561,10 @@ ngx_http_mcds_top_init_process(ngx_cycle_t *cycle)
 }
 
 
-/* behind that of the kit, which has left the pools */
+/*
+ * frees the lists of the most counted keys when a worker exits; nginx calls
+ * this after ngx_http_mcds_exit_process(), which has closed the pools
+ */
 
 static void
 ngx_http_mcds_top_exit_process(ngx_cycle_t *cycle)
@@ -594,7 +620,10 @@ ngx_http_mcds_top_show(ngx_http_request_t *r, ngx_http_mcds_top_t *top)
         return ngx_http_mcds_resource_wait(&tr->res);
     }
 
-    /* when out of memory, the list that this worker knows is sent */
+    /*
+     * the response has the list of the most counted keys that this worker
+     * knows, also when out of memory for reading it from memcached
+     */
 
     return ngx_http_mcds_top_answer(&tr->res);
 }
@@ -671,9 +700,10 @@ ngx_http_mcds_top_variable(ngx_http_request_t *r,
 
 
 /*
- * Writes the known list as JSON, in memory of the pool.  all: an object with
- * the window and the total, and with null if no list is known; otherwise the
- * array of keys alone, and text->data is NULL if no list is known.
+ * Writes the list of the most counted keys that this worker knows as JSON, in
+ * memory of the pool.  If "all" is set: an object with the window and the
+ * total, and with null if no list is known; otherwise the array of keys alone,
+ * and text->data is NULL if no list is known.
  */
 
 static ngx_int_t
@@ -751,7 +781,10 @@ ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,
 }
 
 
-/* sets key to the part of a ranked key behind the prefix */
+/*
+ * sets key to the part of a key that a list of the most counted keys shows: the
+ * part behind the list's prefix
+ */
 
 static void
 ngx_http_mcds_top_shown(ngx_http_mcds_top_t *top, ngx_mcds_ranked_t *ranked,

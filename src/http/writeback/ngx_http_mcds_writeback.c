@@ -26,9 +26,10 @@
 
 
 /*
- * milliseconds: the interval at which a worker checks for work and for its
- * exit; the first delay of a retry and the longest; the time that an exiting
- * worker tries; the interval of messages about lost counts
+ * milliseconds for the posts of counts: the interval at which a worker checks
+ * whether there are counts to post and whether it exits; the first and the
+ * longest delay before a failed post is repeated; the time that an exiting
+ * worker tries to post; the interval of messages about lost counts
  */
 #define NGX_HTTP_MCDS_WRITEBACK_TICK   500
 #define NGX_HTTP_MCDS_WRITEBACK_FIRST  1000
@@ -36,7 +37,10 @@
 #define NGX_HTTP_MCDS_WRITEBACK_EXIT   5000
 #define NGX_HTTP_MCDS_WRITEBACK_SAY    60000
 
-/* bytes of a body, and of the longest counter in it */
+/*
+ * bytes of the longest body of a post of counts, and of the longest counter in
+ * it
+ */
 #define NGX_HTTP_MCDS_WRITEBACK_BODY   (256 * 1024)
 #define NGX_HTTP_MCDS_WRITEBACK_ITEM   (6 * NGX_MCDS_OUTBOX_KEY + 64)
 
@@ -71,7 +75,7 @@ ngx_http_mcds_writebacks_t  ngx_http_mcds_writeback_posts = {
 };
 
 
-/* of this worker */
+/* the destinations to which this worker posts counts */
 
 static ngx_array_t  *ngx_http_mcds_writeback_started;
 
@@ -110,7 +114,10 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
             continue;
         }
 
-        /* workers of older generations leave the account to newer ones */
+        /*
+         * the destination's sums in shared memory get the generation of this
+         * configuration: workers of older ones leave the posts to newer ones
+         */
 
         wb->generation = generation;
         wb->account->generation = ngx_max(wb->account->generation,
@@ -128,8 +135,8 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
 
 
 /*
- * with master_process off, the process still has the writebacks of the old
- * configuration
+ * Stops the posts of counts to destinations of the old configuration, which a
+ * single process ("master_process off") still has after a reload.
  */
 
 static void
@@ -178,7 +185,10 @@ ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
 }
 
 
-/* the timer is not cancelable: an exiting worker waits for it */
+/*
+ * starts the timer of the next post of counts; it is not cancelable, so that an
+ * exiting worker waits for it
+ */
 
 static void
 ngx_http_mcds_writeback_wait(ngx_http_mcds_writeback_t *wb, ngx_msec_t wait)
@@ -208,7 +218,10 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
     if (wb->request) {
 
-        /* the owner of an account renews its ownership */
+        /*
+         * a post is under way: this worker goes on owning the destination's
+         * sums, which no other worker posts meanwhile
+         */
 
         (void) ngx_mcds_outbox_own(ngx_mcds_outbox, wb->account);
 
@@ -227,9 +240,10 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
 
 /*
- * Returns 1 if an exiting worker may stop.  After a reload, new workers take
- * the account over.  When nginx stops, or a new binary starts with other
- * memory, this worker has to post the counts now.
+ * Returns 1 if an exiting worker may leave the counts for a destination
+ * unposted. After a reload, new workers post them.  When nginx stops, or a new
+ * binary starts with other shared memory, this worker has to post the counts
+ * now.
  */
 
 static ngx_uint_t
@@ -275,7 +289,11 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
         return 0;
     }
 
-    /* an open batch has to be finished, and a crowded outbox needs room */
+    /*
+     * counts are posted before the interval has passed if the worker exits, if
+     * a batch of them was begun, and if the shared memory for counts is almost
+     * full
+     */
 
     return (wb->exiting
             || account->batch
@@ -284,7 +302,10 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
 }
 
 
-/* posts the next batch, or gives the account back if there is none */
+/*
+ * posts the next batch of counts to a destination; if there is none, this
+ * worker no longer owns the destination's sums
+ */
 
 static void
 ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb)
@@ -308,7 +329,10 @@ ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb)
 
     if (n == 0) {
 
-        /* the batch is empty, or all of its sums are 0 */
+        /*
+         * there is nothing to post: the batch of counts is empty, or all of its
+         * sums are 0
+         */
 
         ngx_mcds_outbox_ack(ngx_mcds_outbox, account, wb->posted);
         ngx_mcds_outbox_check(ngx_mcds_outbox, account);
@@ -370,7 +394,10 @@ ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
 
     body->len = p - body->data;
 
-    /* after a resumed batch, the next one starts from the beginning */
+    /*
+     * the next batch of counts starts behind this one, or, if this one repeats
+     * a post that was not confirmed, from the beginning
+     */
 
     wb->ended = (fresh && rc == NGX_DONE);
     wb->cursor = fresh ? cursor : 0;
@@ -438,7 +465,10 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
 
     if (ngx_exiting && !wb->exiting) {
 
-        /* workers of the new generation post the rest */
+        /*
+         * this worker exits after a reload: workers of the new configuration
+         * post the other counts
+         */
 
         ngx_mcds_outbox_disown(account);
         return;
@@ -447,7 +477,8 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
     if (!wb->ended || wb->exiting) {
 
         /*
-         * post the next batch, and start over when exiting, until none is left
+         * posts the next batch of counts; an exiting worker starts over until
+         * no counts are left
          */
 
         if (wb->ended) {
@@ -497,7 +528,7 @@ ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
 }
 
 
-/* logs the counts that were lost for lack of room */
+/* logs the counts that were lost since shared memory had no room for them */
 
 static void
 ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)

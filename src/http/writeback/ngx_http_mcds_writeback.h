@@ -19,34 +19,44 @@
 
 
 typedef struct {
-    ngx_array_t                 writebacks;  /* ngx_http_mcds_writeback_t * */
+    ngx_array_t                 writebacks;  /* array of
+                                                ngx_http_mcds_writeback_t * */
 } ngx_http_mcds_writeback_main_t;
 
 
-/* a destination */
+/* a destination of mcds_counter_writeback, to which workers post counts */
 
 struct ngx_http_mcds_writeback_s {
     ngx_str_t                   uri;
     ngx_str_t                   args;
     ngx_msec_t                  interval;
-    ngx_uint_t                  batch;    /* counters in one post, at most */
+    ngx_uint_t                  batch;    /* the maximum number of counters in
+                                             one post */
 
     ngx_http_mcds_place_t       place;
-    ngx_http_conf_ctx_t        *ctx;      /* configuration of the server */
-    ngx_str_t                   name;     /* name of the account */
+    ngx_http_conf_ctx_t        *ctx;      /* configuration of the virtual server
+                                             that has the destination */
+    ngx_str_t                   name;     /* the destination's name in shared
+                                             memory */
     ngx_uint_t                  generation;
 
     /* the state of the destination in this worker */
 
-    ngx_mcds_account_t         *account;  /* NULL: posting is not possible */
+    ngx_mcds_account_t         *account;  /* the destination's sums in shared
+                                             memory; NULL: nothing can be
+                                             posted */
     ngx_event_t                 event;
-    ngx_http_request_t         *request;  /* under way, or NULL */
-    uint64_t                    posted;   /* number of the batch in it */
-    ngx_uint_t                  cursor;   /* start of the next batch */
-    ngx_msec_t                  give_up;  /* time when an exiting worker
-                                             stops */
+    ngx_http_request_t         *request;  /* the post that is under way, or
+                                             NULL */
+    uint64_t                    posted;   /* number of the batch of counts in
+                                             the last post */
+    ngx_uint_t                  cursor;   /* place in shared memory at which the
+                                             next batch of counts starts */
+    ngx_msec_t                  give_up;  /* time at which an exiting worker
+                                             stops to post */
 
-    unsigned                    ended:1;  /* no batch follows this one */
+    unsigned                    ended:1;  /* 1: the batch of counts is the last
+                                             one */
     unsigned                    exiting:1;
 };
 

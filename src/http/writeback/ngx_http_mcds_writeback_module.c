@@ -58,7 +58,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_writeback_params[] = {
 };
 
 
-/* of one counter */
+/* the parameters of mcds_counter_writeback for one counter */
 
 static ngx_http_mcds_param_t  ngx_http_mcds_writeback_of_params[] = {
 
@@ -159,7 +159,10 @@ ngx_http_mcds_writeback_create_loc_conf(ngx_conf_t *cf)
 }
 
 
-/* behind that of the counters, which it is told to */
+/*
+ * merges mcds_counter_writeback and gives the result to the location's
+ * counters; nginx has merged their configuration before
+ */
 
 static char *
 ngx_http_mcds_writeback_merge_loc_conf(ngx_conf_t *cf, void *parent,
@@ -282,8 +285,9 @@ ngx_http_mcds_writeback_uri(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * One directive may be inherited by many servers; each of them posts to its
- * own location.  Where several lead to the same one they are one.
+ * Creates a destination for each virtual server that inherits a
+ * mcds_counter_writeback, since each posts to a location of its own; directives
+ * that lead to the same location share one destination.
  */
 
 static char *
@@ -364,7 +368,10 @@ ngx_http_mcds_writeback_merge(ngx_conf_t *cf,
 }
 
 
-/* that of the account, the same after a reload; n: others of that name */
+/*
+ * composes the name of a destination in shared memory, which is the same after
+ * a reload; n: the number of other destinations that would have the same name
+ */
 
 static ngx_int_t
 ngx_http_mcds_writeback_name(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,
