@@ -18,44 +18,50 @@
 #include "ngx_mcds_stat_sums.h"
 
 
-/* a text that grows, in buffers of the request's pool */
+/*
+ * The text of a status response, which grows in buffers of the request's pool.
+ */
 
 typedef struct {
     ngx_pool_t               *pool;
     ngx_chain_t              *first;
     ngx_chain_t              *last;
     off_t                     size;
-    ngx_uint_t                failed;   /* out of memory; nothing more is
-                                           added */
+    ngx_uint_t                failed;   /* 1: nginx was out of memory, and
+                                           nothing more is added to the text */
 } ngx_http_mcds_status_text_t;
 
 
-/* the most bytes that one call of ngx_http_mcds_status_printf() appends */
+/*
+ * the maximum number of bytes that one call of ngx_http_mcds_status_printf()
+ * appends
+ */
 #define NGX_HTTP_MCDS_STATUS_PIECE  1024
 
 
 /*
- * The place at the end of the text to which n more bytes may be written; NULL
- * when out of memory.  The bytes become part of the text by status_add().
+ * The place at the end of a response's text to which n more bytes may be
+ * written; NULL when out of memory.  The bytes become part of the text by
+ * ngx_http_mcds_status_add().
  */
 
 u_char *ngx_http_mcds_status_room(ngx_http_mcds_status_text_t *text, size_t n);
 
 /*
- * Makes the bytes, up to end, part of the text that the caller has written to
- * the place that status_room() has returned.
+ * Appends to a response's text the bytes, up to end, that the caller has
+ * written to the place which ngx_http_mcds_status_room() has returned.
  */
 
 void ngx_http_mcds_status_add(ngx_http_mcds_status_text_t *text, u_char *end);
 
-/* appends a copy of len bytes to the text */
+/* Appends a copy of len bytes to a response's text. */
 
 void ngx_http_mcds_status_copy(ngx_http_mcds_status_text_t *text, char *s,
     size_t len);
 
 /*
- * Appends to the text as ngx_sprintf() does, NGX_HTTP_MCDS_STATUS_PIECE bytes
- * at most.
+ * Appends a formatted text to a response's text, with the formats of
+ * ngx_sprintf(); NGX_HTTP_MCDS_STATUS_PIECE bytes at most.
  */
 
 void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
@@ -63,33 +69,40 @@ void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
 
 
 /*
- * The statistics of a family, as a table.  Each group is a field of JSON and a
- * metric of Prometheus.
+ * The kinds of rows in the tables that describe how statistics are shown.  A
+ * table is for one family of statistics, such as servers or counters; each of
+ * its rows, a group, is a member of the JSON and a metric for Prometheus.
  */
 
 typedef enum {
-    NGX_HTTP_MCDS_STATUS_SUM = 0, /* sums[index] */
-    NGX_HTTP_MCDS_STATUS_GROUP,   /* a field, or a label, for each of fields */
-    NGX_HTTP_MCDS_STATUS_REASONS, /* the same for each of ngx_mcds_reasons[]
-                                     with a count, from sums[index] on */
-    NGX_HTTP_MCDS_STATUS_TIME,    /* milliseconds, ngx_mcds_stat_times[] */
-    NGX_HTTP_MCDS_STATUS_LATENCY, /* microseconds, ngx_mcds_stat_bounds[] */
+    NGX_HTTP_MCDS_STATUS_SUM = 0, /* one number, sums[index] of statistics */
+    NGX_HTTP_MCDS_STATUS_GROUP,   /* several numbers: each of the group's fields
+                                     is a member of the JSON, and a value of the
+                                     metric's label */
+    NGX_HTTP_MCDS_STATUS_REASONS, /* the numbers of requests by reason: each of
+                                     ngx_mcds_reasons[] that has counted, from
+                                     sums[index] on */
+    NGX_HTTP_MCDS_STATUS_TIME,    /* a histogram of times in milliseconds, with
+                                     the buckets of ngx_mcds_stat_times[] */
+    NGX_HTTP_MCDS_STATUS_LATENCY, /* a histogram of times in microseconds, with
+                                     the buckets of ngx_mcds_stat_bounds[] */
     NGX_HTTP_MCDS_STATUS_END
 } ngx_http_mcds_status_kind_e;
 
 
 typedef struct {
-    ngx_str_t                name;      /* empty in the last row */
+    ngx_str_t                name;      /* the name of a field; empty in the
+                                           last row of the table */
     ngx_uint_t               index;
 } ngx_http_mcds_status_field_t;
 
 
 typedef struct {
     ngx_uint_t                     kind;
-    char                          *name;    /* member of JSON */
+    char                          *name;    /* name of the member of the JSON */
     char                          *metric;
-    char                          *label;   /* label for the fields of a
-                                               group */
+    char                          *label;   /* the metric's label whose values
+                                               are the names of the fields */
     char                          *help;
     ngx_uint_t                     index;
     ngx_http_mcds_status_field_t  *fields;
@@ -97,16 +110,19 @@ typedef struct {
 
 
 typedef struct {
-    char                          *label;   /* label for the name of an
-                                               entry */
-    ngx_uint_t                     pools;   /* an entry has a pool */
+    char                          *label;   /* the label of metrics that has
+                                               the name of a server, counter or
+                                               the like */
+    ngx_uint_t                     pools;   /* 1: the statistics are of a pool,
+                                               which metrics have as a label */
     ngx_http_mcds_status_group_t  *groups;
 } ngx_http_mcds_status_family_t;
 
 
 /*
- * indexed by ngx_mcds_stat_family_e; the parts of servers that JSON arranges
- * in its own way follow
+ * The tables of the statistics of servers, caches, counters and so on, indexed
+ * by ngx_mcds_stat_family_e.  The fields of servers that the JSON arranges in
+ * its own way follow.
  */
 
 extern ngx_http_mcds_status_family_t
@@ -118,7 +134,8 @@ extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_errors[];
 extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_lost[];
 
 /*
- * a histogram: its sum, its buckets, and the bounds of all but the last bucket
+ * A histogram of times: their sum, the buckets, and the upper bounds of all but
+ * the last bucket.
  */
 
 typedef struct {
@@ -126,16 +143,23 @@ typedef struct {
     uint64_t                *buckets;
     ngx_uint_t              *bounds;
     ngx_uint_t               n;
-    ngx_uint_t               unit;      /* units in a second */
+    ngx_uint_t               unit;      /* number of the histogram's units of
+                                           time in a second */
 } ngx_http_mcds_status_times_t;
 
-/* sets times to the histogram of a group, TIME or LATENCY */
+/*
+ * Sets times to the histogram of a group of statistics, whose kind is TIME or
+ * LATENCY.
+ */
 
 void ngx_http_mcds_status_times(ngx_http_mcds_status_times_t *times,
     ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals);
 
 
-/* the formats of the statistics; AUTO: the client chooses */
+/*
+ * The formats of the statistics in a response; NGX_HTTP_MCDS_STATUS_AUTO: the
+ * client chooses.
+ */
 
 typedef enum {
     NGX_HTTP_MCDS_STATUS_JSON = 0,
@@ -145,14 +169,19 @@ typedef enum {
     NGX_HTTP_MCDS_STATUS_NONE
 } ngx_http_mcds_status_format_e;
 
-/* the format of that word, ngx_http_mcds_status_format_e, or NONE */
+/*
+ * The format of the statistics that a word such as "json" stands for,
+ * ngx_http_mcds_status_format_e; NGX_HTTP_MCDS_STATUS_NONE: the word is
+ * unknown.
+ */
 
 ngx_uint_t ngx_http_mcds_status_format(ngx_str_t *word);
 
 /*
- * The format for a request: by the argument "format", or else by Accept (RFC
- * 9110, 12.5.1).  fixed: the format of the directive, or AUTO.  NONE: the
- * format is unknown, or not allowed by the directive.
+ * The format of the statistics that a request asks for: by its argument
+ * "format", or else by its header Accept (RFC 9110, 12.5.1).  fixed: the format
+ * of the directive mcds_status, or AUTO.  NONE: the format is unknown, or the
+ * directive does not allow it.
  */
 
 ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,
@@ -170,42 +199,47 @@ typedef struct {
 
 
 /*
- * Appends the statistics as JSON.  stats: NULL if the host has none; hosts:
- * array of ngx_http_mcds_status_host_t, or NULL; past: add the last hour as
- * "history".
+ * Appends the statistics as JSON to a response's text.  stats: NULL if the host
+ * has none; hosts: array of ngx_http_mcds_status_host_t, or NULL; past: if 1,
+ * the member "history" has the last hour.
  */
 
 void ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats, ngx_array_t *hosts, ngx_uint_t past);
 
 /*
- * Appends the statistics as Prometheus metrics; stats: NULL if the host has
- * none.
+ * Appends the statistics as Prometheus metrics to a response's text; stats:
+ * NULL if the host has none.
  */
 
 void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 
 /*
- * For a content handler that has discarded the body: sends the HTML page, and
- * returns the result for the content handler to return.  fixed: the format of
- * the directive, or AUTO, which shows links to other formats.
+ * For a content handler that has discarded the request body: sends the live
+ * page, which is HTML, and returns the result for the content handler to
+ * return. fixed: the format of the directive mcds_status, or AUTO: the page
+ * shows links to other formats.
  */
 
 ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r, ngx_uint_t fixed);
 
 
 /*
- * For a content handler: sends the text, which must not be empty, with that
- * status; 500 if text->failed is set.  Returns the result for the content
- * handler to return.  type: a constant, with its parameters.
+ * For a content handler: sends a response with that text, which must not be
+ * empty, and that HTTP status; 500 if text->failed is set.  Returns the result
+ * for the content handler to return.  type: the Content-Type, a constant, with
+ * its parameters.
  */
 
 ngx_int_t ngx_http_mcds_status_send(ngx_http_request_t *r,
     ngx_http_mcds_status_text_t *text, ngx_uint_t status, char *type);
 
 
-/* appends the hottest keys of all workers as the member "hot":{...} */
+/*
+ * Appends the keys requested most often (the hot keys) of all workers to the
+ * JSON of the statistics, as the member "hot":{...}.
+ */
 
 void ngx_http_mcds_status_hot(ngx_http_mcds_status_text_t *text);
 

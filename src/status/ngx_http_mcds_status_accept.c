@@ -12,7 +12,10 @@
 #include "ngx_http_mcds_status.h"
 
 
-/* the range of Accept with the highest quality so far, in thousandths */
+/*
+ * the best media range of the header Accept that was read so far, and its
+ * quality in thousandths
+ */
 
 typedef struct {
     ngx_uint_t               format;
@@ -30,7 +33,10 @@ static ngx_uint_t ngx_http_mcds_status_accept_param(u_char *p, u_char *last,
 static ngx_uint_t ngx_http_mcds_status_quality(ngx_str_t *text);
 
 
-/* indexed by ngx_http_mcds_status_format_e */
+/*
+ * the words for the formats of statistics, indexed by
+ * ngx_http_mcds_status_format_e
+ */
 
 static ngx_str_t  ngx_http_mcds_status_words[] = {
     ngx_string("json"),
@@ -42,7 +48,8 @@ static ngx_str_t  ngx_http_mcds_status_words[] = {
 
 static struct {
     ngx_str_t    type;
-    char        *version;               /* required parameter, or NULL */
+    char        *version;               /* value of the parameter "version" that
+                                           the media range must have, or NULL */
     ngx_uint_t   format;
 } ngx_http_mcds_status_ranges[] = {
     { ngx_string("application/json"), NULL, NGX_HTTP_MCDS_STATUS_JSON },
@@ -92,7 +99,10 @@ ngx_http_mcds_status_wanted(ngx_http_request_t *r, ngx_uint_t fixed)
         return format;
     }
 
-    /* the script of the page gets its JSON from the location of the page */
+    /*
+     * the location of the live page has JSON, too, since the script of the page
+     * gets its statistics there
+     */
 
     if (fixed == NGX_HTTP_MCDS_STATUS_HTML
         && format == NGX_HTTP_MCDS_STATUS_JSON)
@@ -104,7 +114,10 @@ ngx_http_mcds_status_wanted(ngx_http_request_t *r, ngx_uint_t fixed)
 }
 
 
-/* RFC 9110, 12.5.1; JSON if no format is acceptable */
+/*
+ * chooses the format of the statistics by the request header Accept (RFC 9110,
+ * 12.5.1); JSON if no format is acceptable
+ */
 
 static ngx_uint_t
 ngx_http_mcds_status_accept(ngx_http_request_t *r)
@@ -168,7 +181,10 @@ ngx_http_mcds_status_accept_line(ngx_str_t *line,
 }
 
 
-/* reads a range such as "text/plain;version=0.0.4;q=0.5" */
+/*
+ * reads one media range of the header Accept, such as
+ * "text/plain;version=0.0.4;q=0.5"
+ */
 
 static void
 ngx_http_mcds_status_accept_range(u_char *p, u_char *last,
@@ -225,7 +241,8 @@ ngx_http_mcds_status_accept_range(u_char *p, u_char *last,
 
 
 /*
- * finds a parameter of a range: p is at its first ";", last behind the range
+ * finds a parameter of a media range of the header Accept: p is at the range's
+ * first ";", last is behind the range
  */
 
 static ngx_uint_t
@@ -265,7 +282,7 @@ ngx_http_mcds_status_accept_param(u_char *p, u_char *last, char *name,
 }
 
 
-/* parses a weight such as "0.8" into thousandths */
+/* parses the quality of a media range, such as "0.8", into thousandths */
 
 static ngx_uint_t
 ngx_http_mcds_status_quality(ngx_str_t *text)

@@ -13,7 +13,10 @@
 #include "ngx_http_mcds_status.h"
 
 
-/* the fields of results, of each family with sums for them */
+/*
+ * the fields for results of memcached, in the statistics of servers, of locks,
+ * and of counters, logs, arrays and tables
+ */
 
 #define ngx_http_mcds_status_server_rc(name, text, word)                      \
     { ngx_string(word), NGX_MCDS_STAT_RESULTS + NGX_MCDS_##name },
@@ -29,7 +32,7 @@
     { NGX_HTTP_MCDS_STATUS_END, NULL, NULL, NULL, NULL, 0, NULL }
 
 
-/* the statistics of servers */
+/* tables that describe how the statistics of memcached servers are shown */
 
 ngx_http_mcds_status_field_t  ngx_http_mcds_status_operations[] = {
     { ngx_string("get"), NGX_MCDS_STAT_GET },
@@ -128,7 +131,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_server_groups[] = {
 };
 
 
-/* the statistics of caches */
+/* tables that describe how the statistics of caches are shown */
 
 #define ngx_http_mcds_status_request(name, word)                              \
     { ngx_string(word), NGX_MCDS_ZONE_##name },
@@ -251,7 +254,10 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_zone_groups[] = {
 };
 
 
-/* the statistics of counters, locks, logs, arrays and tables */
+/*
+ * tables that describe how the statistics of counters, locks, logs, arrays and
+ * tables are shown
+ */
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_failures[] = {
     NGX_MCDS_FAILURE_LIST(ngx_http_mcds_status_data_rc)

@@ -110,7 +110,10 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* the number of bytes of a truncated UTF-8 character at the end of s */
+/*
+ * the number of bytes that a truncated UTF-8 character has at the end of the
+ * key s
+ */
 
 static size_t
 ngx_http_mcds_status_hot_part(ngx_str_t *s)

@@ -132,7 +132,10 @@ ngx_http_mcds_status_hosts(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* past sums have the same members as the current ones */
+/*
+ * appends the statistics of the last hour as the member "history" of the JSON,
+ * whose members have the same names as those of the current statistics
+ */
 
 static void
 ngx_http_mcds_status_past(ngx_http_mcds_status_text_t *text)
@@ -209,7 +212,10 @@ ngx_http_mcds_status_pools(ngx_http_mcds_status_text_t *text,
     stat = servers->elts;
     pool = NULL;
 
-    /* the list has the servers of one pool side by side */
+    /*
+     * the servers of one pool follow each other in the list of the statistics
+     * of servers
+     */
 
     for (i = 0; i < servers->nelts; i++) {
 
@@ -302,7 +308,10 @@ ngx_http_mcds_status_connections(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* null: the server was not asked for its memory, or has not answered yet */
+/*
+ * appends the use of a memcached server's memory to the JSON; null: the server
+ * was not asked for it, or has not answered yet
+ */
 
 static void
 ngx_http_mcds_status_usage(ngx_http_mcds_status_text_t *text,
@@ -346,7 +355,10 @@ ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* null if the server has no such moment, since it is up */
+/*
+ * appends a time in the life of a memcached server to the JSON, such as that of
+ * the next attempt to connect; null: a server that is up has no such time
+ */
 
 static void
 ngx_http_mcds_status_moment(ngx_http_mcds_status_text_t *text, char *name,
@@ -361,7 +373,10 @@ ngx_http_mcds_status_moment(ngx_http_mcds_status_text_t *text, char *name,
 }
 
 
-/* writes a list as ,"caches":[{...},{...}] */
+/*
+ * appends the statistics of a family to the JSON, such as those of all caches:
+ * ,"caches":[{...},{...}]
+ */
 
 static void
 ngx_http_mcds_status_list(ngx_http_mcds_status_text_t *text,
@@ -442,14 +457,17 @@ ngx_http_mcds_status_group(ngx_http_mcds_status_text_t *text,
         ngx_http_mcds_status_reasons(text, group, totals);
         break;
 
-    default: /* NGX_HTTP_MCDS_STATUS_TIME, NGX_HTTP_MCDS_STATUS_LATENCY */
+    default: /* a histogram: NGX_HTTP_MCDS_STATUS_TIME or ..._LATENCY */
         ngx_http_mcds_status_histogram(text, group, totals);
         break;
     }
 }
 
 
-/* writes fields as "name":{"field":1,"field":2} */
+/*
+ * appends a group of statistics to the JSON, with a member for each field:
+ * "name":{"field":1,"field":2}
+ */
 
 static void
 ngx_http_mcds_status_fields(ngx_http_mcds_status_text_t *text, char *name,

@@ -16,8 +16,10 @@
 
 typedef struct {
     ngx_uint_t                on;
-    ngx_uint_t                format;   /* AUTO, or the only format */
-    ngx_array_t              *hosts;    /* ngx_http_mcds_status_host_t */
+    ngx_uint_t                format;   /* the only format that the location
+                                           has, or NGX_HTTP_MCDS_STATUS_AUTO */
+    ngx_array_t              *hosts;    /* array of
+                                           ngx_http_mcds_status_host_t */
 } ngx_http_mcds_status_conf_t;
 
 
@@ -110,7 +112,7 @@ ngx_http_mcds_status_create_conf(ngx_conf_t *cf)
 }
 
 
-/* "if" and "limit_except" inherit the content of their location */
+/* the blocks "if" and "limit_except" inherit mcds_status from their location */
 
 static char *
 ngx_http_mcds_status_merge_conf(ngx_conf_t *cf, void *parent, void *child)
@@ -185,7 +187,10 @@ ngx_http_mcds_status_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* browsers take "//" for another server */
+    /*
+     * the URI of another host's status must not begin with "//", which browsers
+     * take for another server
+     */
 
     if (ngx_http_script_variables_count(&value[2])
         || value[2].len == 0
@@ -278,7 +283,7 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
                                          "text/plain; version=0.0.4; "
                                          "charset=utf-8");
 
-    default: /* NGX_HTTP_MCDS_STATUS_JSON */
+    default: /* the format NGX_HTTP_MCDS_STATUS_JSON */
 
         if (ngx_mcds_stats && ngx_http_mcds_status_arg(r, "memory")) {
             ngx_mcds_pool_usage(

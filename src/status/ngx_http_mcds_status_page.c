@@ -17,7 +17,10 @@
 #include "ngx_http_mcds_status_page.h"
 
 
-/* bytes of the nonce, and its length in base64 */
+/*
+ * bytes of the nonce in the Content-Security-Policy of the live page, and its
+ * length in base64
+ */
 #define NGX_HTTP_MCDS_STATUS_NONCE   18
 #define NGX_HTTP_MCDS_STATUS_NONCE64 24
 
@@ -25,14 +28,15 @@
     "<a id=\"prometheus\" href=\"?format=prometheus\">Prometheus</a>"
 
 
-/* the replacement for a line of page.html */
+/* the text that replaces a line of the live page's source, page.html */
 
 typedef struct {
     char                    *line;
     char                    *open;
     u_char                  *data;
     char                    *close;
-    ngx_uint_t               format;    /* only if this format is available */
+    ngx_uint_t               format;    /* the line is replaced if the location
+                                           has this format, or else left out */
 } ngx_http_mcds_status_part_t;
 
 
@@ -42,7 +46,10 @@ static ngx_int_t ngx_http_mcds_status_page_headers(ngx_http_request_t *r,
     ngx_str_t *nonce);
 
 
-/* "%V" in the second column is the nonce */
+/*
+ * lines of the live page that other texts replace; "%V" in the second column is
+ * the nonce of the Content-Security-Policy
+ */
 
 static ngx_http_mcds_status_part_t  ngx_http_mcds_status_parts[] = {
 
@@ -154,8 +161,8 @@ ngx_http_mcds_status_page(ngx_http_mcds_status_text_t *text, ngx_str_t *nonce,
 
 
 /*
- * The policy allows only the styles and scripts of the page, and requests to
- * its own server.
+ * Adds the headers of the live page: its Content-Security-Policy allows only
+ * the styles and scripts of the page, and requests to its own server.
  */
 
 static ngx_int_t

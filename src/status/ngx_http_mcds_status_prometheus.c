@@ -14,16 +14,19 @@
 #include "ngx_mcds_json.h"
 
 
-/* bytes that one byte of a label may take */
+/*
+ * the maximum number of bytes that one byte of a label's value takes when it is
+ * escaped
+ */
 #define NGX_HTTP_MCDS_STATUS_ESCAPED  5
 
 
-/* a gauge of a server: a value that is not a sum */
+/* a gauge of a memcached server: a metric that is not a sum */
 
 typedef struct {
     char                    *metric;
     char                    *help;
-    size_t                   offset;    /* of its field in
+    size_t                   offset;    /* offset of the gauge's field in
                                            ngx_mcds_stat_totals_t */
 } ngx_http_mcds_status_gauge_t;
 
@@ -139,7 +142,7 @@ ngx_http_mcds_status_instance(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* writes a gauge of the worker that responds */
+/* appends a metric that is a gauge of the worker that responds */
 
 static void
 ngx_http_mcds_status_worker(ngx_http_mcds_status_text_t *text, char *metric,
@@ -160,7 +163,10 @@ ngx_http_mcds_status_value(ngx_http_mcds_status_text_t *text, char *metric,
 }
 
 
-/* the format requires that all samples of a metric are adjacent */
+/*
+ * appends the metrics of a family of statistics, such as those of counters; in
+ * the format for Prometheus, all samples of a metric must be adjacent
+ */
 
 static void
 ngx_http_mcds_status_metrics(ngx_http_mcds_status_text_t *text,
@@ -232,7 +238,10 @@ ngx_http_mcds_status_gauges(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* the labels of each entry of a list: pool="main",server="127.0.0.1:11211" */
+/*
+ * composes the labels that the metrics of each server, counter or the like
+ * have, such as pool="main",server="127.0.0.1:11211"
+ */
 
 static ngx_str_t *
 ngx_http_mcds_status_labels(ngx_http_mcds_status_text_t *text,
@@ -366,7 +375,7 @@ ngx_http_mcds_status_samples(ngx_http_mcds_status_text_t *text,
 
         break;
 
-    default: /* NGX_HTTP_MCDS_STATUS_TIME, NGX_HTTP_MCDS_STATUS_LATENCY */
+    default: /* a histogram: NGX_HTTP_MCDS_STATUS_TIME or ..._LATENCY */
         ngx_http_mcds_status_buckets(text, group, labels, totals);
         break;
     }
@@ -445,7 +454,7 @@ ngx_http_mcds_status_buckets(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* writes a time in seconds, without trailing zeros */
+/* writes a time of a metric in seconds, without trailing zeros */
 
 static u_char *
 ngx_http_mcds_status_seconds(u_char *p, uint64_t n, ngx_uint_t unit)

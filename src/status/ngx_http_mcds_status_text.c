@@ -13,7 +13,10 @@
 #include "ngx_http_mcds_status.h"
 
 
-/* the size of a buffer, unless a piece is larger */
+/*
+ * bytes of each buffer of a response's text, unless a piece of the text is
+ * larger
+ */
 #define NGX_HTTP_MCDS_STATUS_BUF  16384
 
 
@@ -96,7 +99,10 @@ ngx_http_mcds_status_add(ngx_http_mcds_status_text_t *text, u_char *end)
 }
 
 
-/* the text is copied, since filters may change the buffer */
+/*
+ * a constant text is copied to a buffer of the response, since filters may
+ * change the buffer
+ */
 
 void
 ngx_http_mcds_status_copy(ngx_http_mcds_status_text_t *text, char *s,
