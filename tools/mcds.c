@@ -8,10 +8,13 @@
 #include <getopt.h>
 
 
-/* one hour in milliseconds */
+/* the number of milliseconds in an hour */
 #define MCDS_HOUR                 3600000
 
-/* 9999-01-01 in seconds since the epoch: later years have five digits */
+/*
+ * the latest date that an option may have: 9999-01-01, in seconds since the
+ * epoch; later years have five digits
+ */
 #define MCDS_LAST_DATE            253370764800
 
 
@@ -83,7 +86,8 @@ static mcds_command_t  mcds_commands[] = {
 static struct {
     struct option   option;
     char           *value;
-    ngx_uint_t      bit;          /* 0: an option of all commands */
+    ngx_uint_t      bit;          /* the MCDS_OPT_* bit of the option; 0: all
+                                     commands accept it */
     char           *text;
 } mcds_long[] = {
 
@@ -143,7 +147,10 @@ static struct {
 #define MCDS_LONG  (sizeof(mcds_long) / sizeof(mcds_long[0]))
 
 
-/* for functions without access to m: the context, and the running command */
+/*
+ * the state of the tool and the command that runs, for functions that have no
+ * argument for them
+ */
 static mcds_t  *mcds;
 
 static mcds_command_t  *mcds_command;
@@ -184,7 +191,10 @@ main(int argc, char **argv)
         mcds_no_memory();
     }
 
-    /* getopt_long() reorders argv, so "--" is looked up first */
+    /*
+     * the argument "--" is looked up before getopt_long() reorders the
+     * arguments
+     */
 
     for (i = 1; i < (ngx_uint_t) argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
@@ -282,7 +292,10 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 
         for (i = 0; mcds_long[i].option.val != c; i++) { /* void */ }
 
-        /* perhaps an unset shell variable; prefix and site may be empty */
+        /*
+         * an option with an empty value is refused, since it may be due to an
+         * unset shell variable; only --prefix and --site may be empty
+         */
 
         if (optarg && *optarg == '\0' && c != 'P' && c != 'N') {
             mcds_usage(m, "--%s must not be empty", mcds_long[i].option.name);
@@ -331,8 +344,8 @@ mcds_parse(mcds_t *m, int argc, char **argv)
     }
 
     /*
-     * no argument may be empty either, except for values, texts and the words
-     * of a command
+     * an argument of a command must not be empty, either, except for values,
+     * texts and the words of the command that "lock run" runs
      */
 
     if (mcds_command->run == mcds_table || mcds_command->run == mcds_array
@@ -434,7 +447,7 @@ mcds_option(mcds_t *m, int option, char *value)
 }
 
 
-/* sets an option whose value is a time or a number */
+/* parses an option of the command line whose value is a time or a number */
 
 static void
 mcds_quantity(mcds_t *m, int option, char *value)
@@ -489,7 +502,9 @@ mcds_quantity(mcds_t *m, int option, char *value)
 }
 
 
-/* the list of an option that may be repeated, or NULL */
+/*
+ * the list of the values of a command line option that may be repeated, or NULL
+ */
 
 static ngx_array_t *
 mcds_list(mcds_t *m, int option)
@@ -544,7 +559,10 @@ mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec,
 
     if (n == NGX_ERROR && max > NGX_MAX_INT32_VALUE) {
 
-        /* ngx_parse_time() fails on milliseconds that exceed 32 bits */
+        /*
+         * an option's time is parsed as seconds, since ngx_parse_time() fails
+         * on milliseconds that exceed 32 bits
+         */
 
         n = ngx_parse_time(&s, 1);
         n = (n == NGX_ERROR) ? n : n * 1000;
@@ -560,7 +578,10 @@ mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec,
 }
 
 
-/* seconds since the epoch, optionally with a fraction, as milliseconds */
+/*
+ * parses the value of --time, seconds since the epoch, optionally with a
+ * fraction; returns milliseconds
+ */
 
 static uint64_t
 mcds_date(mcds_t *m, char *value)

@@ -21,15 +21,21 @@
 #include "ngx_mcds_client.h"
 
 
-/* exit codes of the program */
+/* exit codes of the command line tool */
 
 #define MCDS_OK                   0
-#define MCDS_NO                   1   /* not found, refused or unhealthy */
+#define MCDS_NO                   1   /* exit code: an item was not found, an
+                                         operation was refused, or a server is
+                                         unhealthy */
 #define MCDS_USAGE                2
-#define MCDS_UNREACHABLE          3   /* a memcached server did not answer */
+#define MCDS_UNREACHABLE          3   /* exit code: a memcached server did not
+                                         answer */
 
 
-/* options that only some commands accept, as bits of mcds_command_t */
+/*
+ * command line options that only some commands accept, as bits of the field
+ * "options" of mcds_command_t
+ */
 
 #define MCDS_OPT_KEY              0x0001
 #define MCDS_OPT_BODY             0x0002
@@ -54,46 +60,57 @@
 
 
 typedef struct {
-    char             *conf;       /* nginx's configuration, or NULL */
-    char             *servers;    /* list or string of --servers, or NULL */
+    char             *conf;       /* file of nginx's configuration, or NULL */
+    char             *servers;    /* the value of --servers: a list, or a
+                                     libmemcached string; NULL: not given */
     char             *prefix;
-    char             *pool;       /* name of --pool, or NULL */
-    char             *site;       /* name of --site, or NULL */
+    char             *pool;       /* the value of --pool, or NULL */
+    char             *site;       /* the value of --site, or NULL */
     ngx_uint_t        json;
     ngx_msec_t        timeout;
 
-    ngx_array_t       keys;       /* ngx_str_t, all values of --key */
+    ngx_array_t       keys;       /* array of ngx_str_t: the values of --key */
     ngx_array_t       tags;
     ngx_array_t       hosts;
-    ngx_array_t       hmac;       /* ngx_str_t, files of --hmac-key-file */
-    ngx_array_t       headers;    /* ngx_str_t, "Name: value" of --header */
+    ngx_array_t       hmac;       /* array of ngx_str_t: the files of
+                                     --hmac-key-file */
+    ngx_array_t       headers;    /* array of ngx_str_t: the values of --header,
+                                     "Name: value" */
 
     ngx_uint_t        body;
     ngx_uint_t        all;
-    ngx_uint_t        drop;       /* --delete was given */
+    ngx_uint_t        drop;       /* 1: the option --delete was given */
     ngx_uint_t        values;
-    uint32_t          ttl;        /* seconds, 0: not given */
-    uint32_t          window;     /* seconds, 0: not given */
+    uint32_t          ttl;        /* the value of --ttl, seconds; 0: not
+                                     given */
+    uint32_t          window;     /* the value of --window, seconds; 0: not
+                                     given */
     uint32_t          slots;
-    ngx_msec_t        wait;       /* for a lock; 0: do not wait */
-    uint64_t          time;       /* milliseconds since the epoch, 0: now */
-    ngx_msec_t        since;      /* milliseconds ago, 0: not given */
+    ngx_msec_t        wait;       /* the value of --wait, the milliseconds to
+                                     wait for a lock; 0: do not wait */
+    uint64_t          time;       /* the value of --time, milliseconds since the
+                                     epoch; 0: now */
+    ngx_msec_t        since;      /* the value of --since, milliseconds before
+                                     now; 0: not given */
     ngx_str_t         after;
-    ngx_uint_t        limit;      /* 0: not given */
+    ngx_uint_t        limit;      /* the value of --limit; 0: not given */
     ngx_msec_t        chunk;
     ngx_uint_t        chunks;
-    ngx_uint_t        command;    /* index of the first argument after "--", 0:
-                                     there is none */
+    ngx_uint_t        command;    /* index of the first argument of the command
+                                     line after "--"; 0: there is no "--" */
 } mcds_options_t;
 
 
-/* levels of the configuration, see mcds_site.h */
+/*
+ * a block of nginx's configuration, and the list of its server{} blocks; see
+ * mcds_site.h
+ */
 
 typedef struct mcds_scope_s  mcds_scope_t;
 typedef struct mcds_sites_s  mcds_sites_t;
 
 
-/* a directive of the module as it is in the configuration */
+/* a directive of the module mcds, as nginx's configuration has it */
 
 typedef struct {
     ngx_str_t        *words;
@@ -108,32 +125,37 @@ typedef struct {
     mcds_options_t    o;
     char             *command;
 
-    ngx_pool_t       *memory;     /* freed when the program ends */
-    ngx_cycle_t      *cycle;      /* nginx's, with the paths of its files */
-    ngx_array_t       pools;      /* ngx_mcds_pool_t * */
-    ngx_array_t       directives; /* mcds_directive_t */
-    mcds_sites_t     *sites;      /* NULL without a configuration */
+    ngx_pool_t       *memory;     /* memory that lives until the tool ends */
+    ngx_cycle_t      *cycle;      /* nginx's cycle, with the paths of nginx's
+                                     files */
+    ngx_array_t       pools;      /* array of ngx_mcds_pool_t * */
+    ngx_array_t       directives; /* array of mcds_directive_t */
+    mcds_sites_t     *sites;      /* the blocks of nginx's configuration; NULL:
+                                     the tool reads none */
 
-    ngx_mcds_pool_t  *pool;       /* the pool of the command */
+    ngx_mcds_pool_t  *pool;       /* the pool that the command uses */
 
-    int               status;     /* the exit code: the maximum so far */
+    int               status;     /* the exit code: the maximum of those that
+                                     were set so far */
 } mcds_t;
 
 
 typedef struct {
     char             *name;
-    char             *args;       /* arguments, for the usage */
+    char             *args;       /* arguments of the command, as --help shows
+                                     them */
     char             *text;
     ngx_uint_t        options;
-    ngx_uint_t        min;        /* minimum and maximum of arguments */
+    ngx_uint_t        min;        /* minimum and maximum number of the command's
+                                     arguments */
     ngx_uint_t        max;
     void            (*run)(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 } mcds_command_t;
 
 
 /*
- * The commands: args are the n arguments after the name of the command.  Each
- * one prints its result and raises m->status if it fails.
+ * The commands of the tool: args are the n arguments after the name of the
+ * command.  Each one prints its result and raises m->status if it fails.
  */
 
 void mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
@@ -152,71 +174,75 @@ void mcds_watch(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 
 
 /*
- * Returns the state, statistics and warnings of a server as an object; raises
- * m->status if the server has a problem.
+ * Returns the state, statistics and warnings of a memcached server as a JSON
+ * object; raises m->status if the server has a problem.
  */
 
 json_t *mcds_check_server(mcds_t *m, ngx_mcds_server_t *server);
 
 
-/* Prints an error after the name of the command, and raises m->status. */
+/* Prints an error message after the command's name, and raises m->status. */
 
 void mcds_error(mcds_t *m, int status, const char *fmt, ...);
 
 
-/* Prints an error of usage and ends the program. */
+/* Prints an error in the use of the command line, and ends the tool. */
 
 void mcds_usage(mcds_t *m, const char *fmt, ...)
     __attribute__((noreturn));
 
 
 /*
- * Reports that an operation on "what", the name of a key or server, ended with
- * rc, which is not NGX_MCDS_OK.
+ * Reports that an operation of memcached on "what", the name of a key or
+ * server, ended with rc, which is not NGX_MCDS_OK.
  */
 
 void mcds_failed(mcds_t *m, ngx_str_t *what, ngx_uint_t rc);
 
 
-/* Reports that memory is exhausted and ends the program. */
+/* Reports that memory is exhausted, and ends the tool. */
 
 void mcds_no_memory(void) __attribute__((noreturn));
 
 
 /*
- * Allocates zeroed memory for as long as the program runs; ends the program if
- * memory is exhausted.
+ * Allocates zeroed memory for as long as the tool runs; ends the tool if memory
+ * is exhausted.
  */
 
 void *mcds_alloc(mcds_t *m, size_t size);
 
 
 /*
- * Reads all pools and directives of the configuration, or the pool of
- * --servers.  Ends the program if the configuration cannot be read.
+ * Reads all pools and directives of nginx's configuration, or the pool of
+ * --servers.  Ends the tool if the configuration cannot be read.
  */
 
 void mcds_site_read(mcds_t *m);
 
 
 /*
- * Sets m->pool for a command about a name: the pool of the directives, a list
- * separated by spaces, whose first word is the name; with name NULL the pool of
- * any of these directives.  Ends the program if the pool is not unique.
+ * Sets m->pool for a command about a name, such as that of a log: to the pool
+ * that the directives with this name use in nginx's configuration.  directives:
+ * the directives' names, separated by spaces.  If name is NULL, the directives
+ * may have any name.  Ends the tool if the pool is not unique.
  */
 
 void mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name);
 
 
-/* Sets m->pool as mcds_site_pool() does, for the key of a counter. */
+/*
+ * Sets m->pool for a command about the key of a counter: to the pool that the
+ * directives which count the key use.  Ends the tool if the pool is not unique.
+ */
 
 void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
 
 
 /*
- * Returns the next of these directives with this name, from index *i on, that
- * is not "off"; name NULL is any name.  Advances *i behind it.  Returns NULL if
- * there is none.
+ * Returns the next of these directives in nginx's configuration, from index *i
+ * on, that has this name as its argument and is not "off"; name NULL is any
+ * name.  Advances *i behind it.  Returns NULL if there is none.
  */
 
 mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
@@ -224,16 +250,19 @@ mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
 
 
 /*
- * Returns the next of these directives that counts the key, as mcds_site_find()
- * does.  If exact is 1 the directive has just this key; otherwise its key
- * contains variables and may have this value.
+ * Returns the next of these directives in nginx's configuration that counts the
+ * key, as mcds_site_find() does.  If exact is 1, the directive has just this
+ * key; otherwise its key contains variables and may have this value.
  */
 
 mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
     char *directives, ngx_str_t *key, ngx_uint_t exact);
 
 
-/* Returns the pool that the directive uses, or NULL if it is unknown. */
+/*
+ * Returns the pool that a directive in nginx's configuration uses, or NULL if
+ * it is unknown.
+ */
 
 ngx_mcds_pool_t *mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive);
 
@@ -247,14 +276,16 @@ ngx_str_t *mcds_site_param(mcds_directive_t *directive, char *name);
 
 
 /*
- * Returns the keys of --hmac-key-file, or those of the configuration, as an
- * array of ngx_str_t; NULL: there are none.
+ * Returns the keys by which pages are signed, of --hmac-key-file or else of
+ * nginx's configuration, as an array of ngx_str_t; NULL: there are none.
  */
 
 ngx_array_t *mcds_site_secrets(mcds_t *m);
 
 
-/* the result of an operation, to be freed with mcds_answer_free() */
+/*
+ * The result of an operation of memcached, to be freed with mcds_answer_free().
+ */
 
 typedef struct {
     ngx_uint_t         done;
@@ -263,31 +294,35 @@ typedef struct {
     uint64_t           cas;
     int64_t            ttl;
     ngx_str_t          text;      /* the value of the item */
-    ngx_mcds_value_t  *value;     /* the memory that contains text */
+    ngx_mcds_value_t  *value;     /* the memory of the item's value */
 } mcds_answer_t;
 
 
-/* Runs an operation to its end.  Returns its ngx_mcds_rc_e. */
+/*
+ * Runs an operation of memcached and waits for its result.  Returns
+ * ngx_mcds_rc_e.
+ */
 
 ngx_uint_t mcds_do(mcds_t *m, ngx_mcds_request_t *req, mcds_answer_t *answer);
 
 
-/* Frees the value of a result; the result may be empty. */
+/* Frees the value in the result of an operation; there may be none. */
 
 void mcds_answer_free(mcds_answer_t *answer);
 
 /*
- * Runs the event loop until *done is set; ends the program if no event is left
+ * Runs the event loop until *done is set; ends the tool if no event is left
  * that could set it.
  */
 void mcds_wait(ngx_uint_t *done);
 
 /*
- * Runs the event loop until all operations are answered, for at most --timeout.
+ * Runs the event loop until memcached has answered all operations, for at most
+ * --timeout.
  */
 void mcds_settle(mcds_t *m);
 
-/* Returns the name of the server that stores a key. */
+/* Returns the name of the memcached server that stores a key. */
 ngx_str_t *mcds_server(mcds_t *m, ngx_mcds_request_t *req);
 
 
@@ -324,36 +359,36 @@ json_t *mcds_hex(uint64_t n);
 
 
 /*
- * Sets a member of an object, and takes over the reference to value; ends the
- * program if memory is exhausted.
+ * Sets a member of a JSON object, and takes over the reference to value; ends
+ * the tool if memory is exhausted.
  */
 
 void mcds_put(json_t *object, char *name, json_t *value);
 
 
 /*
- * Prints a value, as one line of JSON with --json, else as text for people;
- * takes over the reference.
+ * Prints a JSON value, with --json as one line of JSON, otherwise as text for
+ * people; takes over the reference.
  */
 
 void mcds_show(mcds_t *m, json_t *value);
 
 
 /*
- * Prints a value as one line of JSON, real numbers with so many digits; 17
+ * Prints a JSON value as one line of JSON, real numbers with so many digits; 17
  * digits are exact.  Takes over the reference.
  */
 
 void mcds_dump(json_t *value, size_t digits);
 
-/* Prints bytes, those unsafe for a terminal escaped. */
+/* Prints bytes of a text; those that are unsafe for a terminal are escaped. */
 
 void mcds_print(u_char *data, size_t len);
 
 
 /*
- * Returns bytes as a null-terminated string from malloc(), those unsafe for a
- * terminal escaped.
+ * Returns bytes of a text as a null-terminated string from malloc(); those that
+ * are unsafe for a terminal are escaped.
  */
 
 char *mcds_escape(u_char *data, size_t len);

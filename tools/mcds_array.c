@@ -24,7 +24,8 @@ typedef struct {
     ngx_uint_t               rc;
     ngx_str_t               *values;
     ngx_uint_t               n;
-    ngx_uint_t               pushed;    /* number of pushed values */
+    ngx_uint_t               pushed;    /* number of values that were appended
+                                           to the array */
 } mcds_push_t;
 
 
@@ -75,7 +76,8 @@ mcds_array(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
 
 /*
- * sets "max" of the array by the directives with its name; 1 if it is "unique"
+ * sets the maximum number of values of an array by nginx's directives with its
+ * name; returns 1 if one of them has "unique"
  */
 
 static ngx_uint_t
@@ -99,7 +101,10 @@ mcds_array_find(mcds_t *m, ngx_mcds_array_t *array)
             array->max = (n > 0) ? n : 0;
         }
 
-        /* the second word of mcds_array_push is the value */
+        /*
+         * the parameters of mcds_array_push begin one word later than those of
+         * mcds_array_api, since its second word is the value
+         */
 
         word = mcds_is(&directive->words[0], "mcds_array_api") ? 2 : 3;
 
@@ -138,8 +143,8 @@ mcds_array_list(mcds_t *m, ngx_mcds_array_t *array)
     }
 
     /*
-     * the newest elements; memcached may still have more than "max", nginx
-     * hides them
+     * the newest values of the array are printed, up to its maximum: memcached
+     * may have more, which nginx hides, too
      */
 
     n = json_array_size(read.list);
@@ -187,7 +192,10 @@ mcds_array_list(mcds_t *m, ngx_mcds_array_t *array)
 }
 
 
-/* an element that is no JSON is shown as text */
+/*
+ * collects the values of an array that was read; a value that is no JSON is
+ * shown as text
+ */
 
 static void
 mcds_array_lines(void *data, ngx_uint_t rc, ngx_mcds_array_content_t *content)
@@ -290,7 +298,10 @@ mcds_array_push(mcds_t *m, ngx_mcds_array_t *array, ngx_uint_t unique,
 }
 
 
-/* the values as lines; with known only values that it does not contain */
+/*
+ * the values to append to an array, as lines of JSON; if "known" is not NULL,
+ * without those that it contains
+ */
 
 static ngx_mcds_value_t *
 mcds_array_text(mcds_push_t *push, json_t *known)
@@ -342,7 +353,10 @@ mcds_array_text(mcds_push_t *push, json_t *known)
 }
 
 
-/* "unique": a value that the array contains already keeps its place */
+/*
+ * changes an array that is "unique": only values that the array does not
+ * contain are appended, others keep their places
+ */
 
 static ngx_uint_t
 mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
@@ -390,7 +404,10 @@ mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
 }
 
 
-/* only strings can be equal to a pushed value */
+/*
+ * adds a value of the array to those that are known; only strings, since the
+ * values to append are strings
+ */
 
 static void
 mcds_array_know(json_t *known, u_char *data, size_t len)

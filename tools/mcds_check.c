@@ -14,30 +14,34 @@
 #include "ngx_mcds_op_link.h"
 
 
-/* operations of each kind that the benchmark sends */
+/*
+ * the number of operations of each kind that the benchmark of the command
+ * "check" sends, the bytes of small and of large values, and seconds until they
+ * expire
+ */
 #define MCDS_BENCH_ROUNDS         200
 #define MCDS_BENCH_SMALL          100
 #define MCDS_BENCH_LARGE          10240
 #define MCDS_BENCH_TTL            60
 
-/* the directives that store data in a pool under a name */
+/* the directives of nginx's configuration that store data under a name */
 #define MCDS_CHECK_NAMES                                                      \
     "mcds_cache mcds_counter mcds_visitor_counter mcds_counter_top "          \
     "mcds_lock mcds_log mcds_array_api mcds_array_push mcds_table_api "        \
     "mcds_table_lookup"
 
-/* the section of the manual about -C and -M */
+/* the section of the manual about the options -C and -M of memcached */
 #define MCDS_CHECK_SETTINGS                                                   \
     "docs/troubleshooting.md#settings-of-memcached-that-prevent-caching"
 
 /*
- * tolerated difference of clocks, seconds; memcached reads its clock
- * periodically
+ * seconds by which the clocks of memcached and of this host may differ without
+ * a warning; memcached reads its clock periodically
  */
 #define MCDS_CHECK_SKEW           5
 
 
-/* a statistic to look for, and its value */
+/* the name of a statistic that memcached is asked for, and its value */
 
 typedef struct {
     char        *name;
@@ -133,7 +137,7 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_put(o, "pools", pools);
 
-    /* the names under which directives store data */
+    /* lists the names under which directives store data in memcached */
 
     names = json_array();
     i = 0;
@@ -203,7 +207,10 @@ mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool)
 }
 
 
-/* returns 1 for a pool that stores only pages: evictions are normal there */
+/*
+ * returns 1 for a pool in which nginx stores only pages: evictions of items are
+ * normal there
+ */
 
 static ngx_uint_t
 mcds_check_pages(mcds_t *m, ngx_mcds_pool_t *pool)
@@ -244,7 +251,10 @@ mcds_check_distribution(ngx_mcds_pool_t *pool)
         return distributions[pool->distribution];
     }
 
-    /* a libmemcached string may have set another distribution */
+    /*
+     * a libmemcached string in nginx's configuration may have set another
+     * distribution of keys to the servers
+     */
 
     switch (memcached_behavior_get_distribution(pool->memcached)) {
 
@@ -279,7 +289,10 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
         return o;
     }
 
-    /* nginx, too, connects, checks the version, and then sends a request */
+    /*
+     * the tool tests a memcached server as nginx uses it: it connects, checks
+     * the version, and sends a request
+     */
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -320,7 +333,10 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
 }
 
 
-/* the cause of a failed connection, which the result code does not tell */
+/*
+ * the reason for a failed connection to a memcached server, which the result
+ * code does not tell
+ */
 
 static json_t *
 mcds_check_cause(ngx_mcds_server_t *server, ngx_uint_t rc)
@@ -357,7 +373,10 @@ mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o)
         { NULL, "" }
     };
 
-    /* libmemcached has neither TLS nor passwords in the text protocol */
+    /*
+     * no statistics of servers with TLS or a password: libmemcached has neither
+     * in the text protocol
+     */
 
 #if (NGX_SSL)
     if (server->pool->ssl) {
@@ -379,15 +398,18 @@ mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o)
     if (memcached_stat_execute(mc, NULL, mcds_check_stat, &asked)
         != MEMCACHED_SUCCESS)
     {
-        /* perhaps a proxy without "stats" */
+        /*
+         * the server does not know the command "stats": it may be a proxy in
+         * front of memcached
+         */
 
         memcached_free(mc);
         return;
     }
 
     /*
-     * "stats settings" has a line of the same name, which would overwrite this
-     * one
+     * keeps memcached's number of evictions: the reply to "stats settings" has
+     * a line of the same name, which would overwrite the number
      */
 
     (void) ngx_cpystrn((u_char *) stats[MCDS_STAT_EVICTED].value,
@@ -445,7 +467,10 @@ mcds_check_stat(const memcached_instance_st *instance, const char *key,
 
     stats = asked->stats;
 
-    /* libmemcached would read as long as the server sends */
+    /*
+     * the tool ends after the timeout, since libmemcached reads statistics as
+     * long as the server sends
+     */
 
     if (mcds_now() > asked->until) {
         mcds_failed(asked->m, &asked->server->name, NGX_MCDS_TIMEOUT);
@@ -573,7 +598,10 @@ mcds_check_warnings(mcds_t *m, ngx_mcds_server_t *server, mcds_stat_t *stats,
 }
 
 
-/* returns 1 if the server stores more than pages, in any pool */
+/*
+ * returns 1 if nginx stores more than pages in the memcached server, in any
+ * pool
+ */
 
 static ngx_uint_t
 mcds_check_shared(mcds_t *m, ngx_mcds_server_t *server)
@@ -601,7 +629,10 @@ mcds_check_shared(mcds_t *m, ngx_mcds_server_t *server)
 }
 
 
-/* help: the section of the manual about the warning */
+/*
+ * adds a warning about a memcached server to its JSON; help: the section of the
+ * manual about the warning
+ */
 
 static void
 mcds_check_warn(mcds_t *m, json_t *o, char *help, const char *fmt, ...)
@@ -628,8 +659,8 @@ mcds_check_warn(mcds_t *m, json_t *o, char *help, const char *fmt, ...)
 
 
 /*
- * executes a request as mcds_do() does, but on this server, regardless of the
- * key
+ * sends an operation to this memcached server, whichever server its key belongs
+ * to, and waits for the result as mcds_do() does
  */
 
 static ngx_uint_t
@@ -707,7 +738,10 @@ mcds_bench(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 }
 
 
-/* the results for people: a row for each kind of operation */
+/*
+ * prints the results of the benchmark for people: a row for each kind of
+ * operation
+ */
 
 static void
 mcds_bench_rows(json_t *list, json_t *o)

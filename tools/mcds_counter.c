@@ -99,7 +99,10 @@ mcds_counter_object(mcds_t *m, ngx_str_t *key)
 }
 
 
-/* many readers of JSON cannot represent integers above 63 bits: a string */
+/*
+ * the number of a counter as JSON: a string above 63 bits, since many readers
+ * of JSON cannot represent larger integers
+ */
 
 static json_t *
 mcds_counter_number(uint64_t value)
@@ -148,8 +151,8 @@ mcds_counter_get(mcds_t *m, ngx_str_t *key)
     if (rc == NGX_MCDS_OK && (answer.has & NGX_MCDS_TTL)) {
 
         /*
-         * this time to live is a mark of the module, not the expiry of the
-         * counter
+         * "ttl" is null for a counter that nginx has marked by its time to
+         * live, which is not the time until the counter expires
          */
 
         mcds_put(o, "ttl",
@@ -226,7 +229,8 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 
 
 /*
- * removes the mark: a host that has counted more would raise the counter again
+ * removes nginx's mark from a counter that was set to another number: a host
+ * that has counted more would raise the marked counter to its own number again
  */
 
 static void
@@ -332,7 +336,10 @@ mcds_counter_reset(mcds_t *m, ngx_str_t *key)
 }
 
 
-/* takes the window from the directive, the options override it */
+/*
+ * finds the window and the slots of a counter of visitors, or of a list of the
+ * most counted keys: those of nginx's directive, which options override
+ */
 
 static void
 mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
@@ -348,7 +355,8 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         n = ngx_parse_time(&param, 1);
 
         /*
-         * 0 for a value that nginx rejects: the check of the window refuses 0
+         * a window that nginx would reject becomes 0, which the check below
+         * refuses
          */
 
         *window = (n > 0 && n <= NGX_MCDS_MAX_TTL) ? (uint32_t) n : 0;
@@ -369,7 +377,7 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         *slots = m->o.slots;
     }
 
-    /* the default number of slots in mcds_counter_top */
+    /* the number of slots that mcds_counter_top has by default */
 
     if (*slots == 0) {
         for (*slots = 24; *window % *slots; (*slots)--) { /* void */ }
@@ -384,7 +392,10 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 }
 
 
-/* all directives that count the same key have the same window */
+/*
+ * finds the directive mcds_visitor_counter with this key; any of them will do,
+ * since all that count the same key have the same window
+ */
 
 static mcds_directive_t *
 mcds_visitors_find(mcds_t *m, ngx_str_t *key)
@@ -555,7 +566,10 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_put(o, "top", keys);
 
-    /* the slots are on all servers: without one the result is incomplete */
+    /*
+     * the slots of a list of the most counted keys are on all servers of the
+     * pool: if one is down, the list is incomplete
+     */
 
     server = m->pool->servers.elts;
 

@@ -11,7 +11,9 @@
 #include "ngx_mcds_conn.h"
 
 
-/* milliseconds between two checks for unanswered operations */
+/*
+ * milliseconds between two checks whether memcached has answered all operations
+ */
 #define MCDS_SETTLE               5
 
 

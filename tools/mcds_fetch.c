@@ -10,7 +10,10 @@
 #include "mcds_fetch.h"
 
 
-/* the maximum size of a response, bytes */
+/*
+ * the maximum number of bytes of a response of nginx with its statistics, and
+ * the number by which the buffer grows
+ */
 #define MCDS_FETCH_MAX            (16 * 1024 * 1024)
 #define MCDS_FETCH_STEP           16384
 
@@ -19,9 +22,9 @@ typedef struct {
     mcds_t       *m;
     char         *at;
     ngx_msec_t    end;
-    ngx_str_t     host;          /* value of the header Host */
+    ngx_str_t     host;          /* value of the request header Host */
     ngx_str_t     path;
-    u_char       *data;          /* the response so far */
+    u_char       *data;          /* the part of the response that was read */
     size_t        len;
 } mcds_fetch_t;
 
@@ -128,7 +131,10 @@ mcds_fetch_scope(mcds_fetch_t *f, mcds_scope_t *scope)
 }
 
 
-/* sets Host to the first server_name that is a plain name */
+/*
+ * sets the value of the request header Host to the first server_name of the
+ * server{} block that is a plain name
+ */
 
 static void
 mcds_fetch_host(mcds_fetch_t *f, mcds_scope_t *scope)
@@ -233,7 +239,10 @@ mcds_fetch_address(mcds_fetch_t *f, ngx_int_t family, in_port_t port,
 }
 
 
-/* makes a local address; NGX_DECLINED if it is not one of this host alone */
+/*
+ * makes the address to which a request to nginx of this host connects;
+ * NGX_DECLINED if it is no loopback address or unix socket
+ */
 
 static ngx_int_t
 mcds_fetch_sockaddr(ngx_sockaddr_t *sa, ngx_int_t family, in_port_t port,
@@ -368,7 +377,10 @@ mcds_fetch_wait(mcds_fetch_t *f, int fd, short events)
 }
 
 
-/* the request is small enough to be sent with one call */
+/*
+ * sends a request to nginx, which is small enough for one call of send(), and
+ * reads the response
+ */
 
 static ngx_int_t
 mcds_fetch_talk(mcds_fetch_t *f, int fd)

@@ -15,11 +15,12 @@
 
 
 /*
- * Requests the locations of the configuration that have mcds_status, one after
- * the other, if they listen on a loopback address or a unix socket, until one
- * responds.  Returns its JSON as a new reference; at is its address.  Otherwise
- * returns NULL; at is the reason, or is empty if the configuration has no such
- * location.  at has room for MCDS_FETCH_AT bytes.
+ * Requests nginx's statistics from the locations of its configuration that have
+ * mcds_status, one after the other, if they listen on a loopback address or a
+ * unix socket, until one responds.  Returns the JSON as a new reference; at is
+ * the location's address.  Otherwise returns NULL; at is the reason, or is
+ * empty if the configuration has no such location.  at has room for
+ * MCDS_FETCH_AT bytes.
  */
 
 #define MCDS_FETCH_AT             512

@@ -15,10 +15,12 @@
 #include "ngx_mcds_vary.h"
 
 
-/* the maximum size of an item to read, bytes */
+/* the maximum size of an item that the command "get" reads, bytes */
 #define MCDS_GET_LIMIT            (128 * 1024 * 1024)
 
-/* an item that is no page is shown up to this number of bytes */
+/*
+ * the number of bytes that the command "get" shows of an item that is no page
+ */
 #define MCDS_GET_PREVIEW          64
 
 
@@ -168,9 +170,9 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
 
 
 /*
- * The program does not know whether the configuration demands a signature for
- * this page.  So a page without a signature is checked only if --hmac-key-file
- * is given.
+ * The tool does not know whether nginx's configuration demands a signature for
+ * a page.  So a page without a signature is checked only if --hmac-key-file is
+ * given.
  */
 
 ngx_array_t *
@@ -270,7 +272,7 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 
     mcds_put(o, "item_size", json_integer(answer->text.len));
 
-    /* ngx_mcds_entry_read() has verified the checksum */
+    /* ngx_mcds_entry_read() has verified the checksum of the stored page */
 
     mcds_put(o, "checksum", json_string("ok"));
 
@@ -303,7 +305,10 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 }
 
 
-/* the route: pages of the same location and URI have the same one */
+/*
+ * adds the route of a page to the JSON, a hash of the location and the URI that
+ * nginx has chosen for it: pages of the same location and URI have the same one
+ */
 
 static void
 mcds_get_route(json_t *o, ngx_mcds_entry_t *entry)
@@ -335,7 +340,10 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
     left = (int64_t) (entry->expire - now);
     age = (int64_t) (now - entry->created);
 
-    /* a list of headers has the times of purges in these fields */
+    /*
+     * for a page with variants, the entry's fields for the age have the times
+     * of purges instead
+     */
 
     before = (entry->kind == NGX_MCDS_ENTRY_VARY)
              ? 0 : (int64_t) entry->age * 1000 + entry->took;
@@ -345,7 +353,10 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
     mcds_put(o, "age", json_integer((age + before) / 1000));
     mcds_put(o, "expires_in", json_real((double) left / 1000));
 
-    /* nginx limits the life of such a page to its lifetime, counted from now */
+    /*
+     * the page's creation is in the future: nginx limits the life of such a
+     * page to its lifetime, counted from now
+     */
 
     if (age < -NGX_MCDS_SKEW_MAX) {
         mcds_put(o, "clock_ahead", json_real((double) -age / 1000));
@@ -386,7 +397,10 @@ mcds_get_headers(json_t *o, ngx_mcds_entry_t *entry)
 }
 
 
-/* the tags of a page, and its state after purges of tags and hosts */
+/*
+ * adds the tags of a page to the JSON, and the state of the page after purges
+ * of tags and hosts
+ */
 
 static void
 mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
@@ -455,7 +469,10 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
 
     mcds_put(o, "tags_state", json_string(state));
 
-    /* a state of the page itself says more than "unknown" */
+    /*
+     * the state after purges replaces the page's own state, unless it is only
+     * "unknown"
+     */
 
     was = json_object_get(o, "state");
 
@@ -477,7 +494,10 @@ mcds_get_tags_done(void *data)
 }
 
 
-/* the lock of a page: being built, or in back-off after failures */
+/*
+ * adds the lock of a page to the JSON: nginx builds the page, or waits after
+ * failures (back-off)
+ */
 
 void
 mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key)

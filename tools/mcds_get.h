@@ -14,34 +14,37 @@
 #include "ngx_mcds_entry.h"
 
 
-/* Prepares a read of the item with this key. */
+/* Prepares an operation that reads the item with this key from memcached. */
 
 void mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key);
 
 
 /*
- * Returns an object with the stored data of a page, or of a variant.  secrets
- * is as in mcds_get_body().
+ * Returns a JSON object with the stored data of a page, or of a variant.
+ * secrets: an array of ngx_str_t, or NULL for no check of the page's signature.
  */
 
 json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
     ngx_uint_t variant);
 
 
-/* Adds the state of the lock of the page with this key. */
+/* Adds the lock of the page with this key to the JSON object. */
 
 void mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key);
 
 
-/* Returns the state of an entry in a word, at the time now in milliseconds. */
+/*
+ * Returns the state of a stored page in a word, such as "fresh", at the time
+ * now, in milliseconds.
+ */
 
 char *mcds_get_state(ngx_mcds_entry_t *entry, uint64_t now);
 
 
 /*
- * Returns the secrets to check the page with, or NULL for no check.  The
- * program does not know whether the configuration demands a signature; so a
- * page without one is checked only if --hmac-key-file is given.
+ * Returns the secrets by which the signature of a page is checked, or NULL for
+ * no check.  The tool does not know whether nginx's configuration demands a
+ * signature; so a page without one is checked only if --hmac-key-file is given.
  */
 
 ngx_array_t *mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry,
@@ -49,8 +52,9 @@ ngx_array_t *mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry,
 
 
 /*
- * Adds the properties of the body, and reads all its parts.  secrets: an array
- * of ngx_str_t, or NULL for no check of the signature.
+ * Adds the properties of a page's body to the JSON object, and reads all parts
+ * of the body.  secrets: an array of ngx_str_t, or NULL for no check of the
+ * signature.
  */
 
 void mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
@@ -58,16 +62,16 @@ void mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 
 
 /*
- * Prints the body as the origin sent it, without the coding in which it is
- * stored.
+ * Prints the body of a page as the origin sent it, without the coding in which
+ * it is stored.
  */
 
 void mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets);
 
 
 /*
- * Adds the variants of a page that varies: with --header those that such a
- * request may get, otherwise all.
+ * Adds the variants of a page to the JSON object: with --header those that a
+ * request with such headers may get, otherwise all.
  */
 
 void mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
@@ -75,23 +79,23 @@ void mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 
 
 /*
- * Returns 1 if the variants also differ by the location or URI that nginx
- * chooses, so that the headers do not suffice.
+ * Returns 1 if the variants of a page also differ by the location or URI that
+ * nginx chooses, so that the headers of a request do not suffice to choose one.
  */
 
 ngx_uint_t mcds_get_by_route(ngx_str_t *names);
 
 
 /*
- * Computes the hash of the variant for the headers of --header; route: that of
- * the page, or NULL.
+ * Computes the hash of the variant that a request with the headers of --header
+ * gets; route: the page's hash of the location and URI, or NULL.
  */
 
 void mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route,
     u_char *hash);
 
 
-/* Sets key to the key of the variant with this hash. */
+/* Sets key to the key of the page's variant with this hash. */
 
 void mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
     ngx_str_t *key);

@@ -13,7 +13,7 @@
 #include "ngx_mcds_vary.h"
 
 
-/* bytes of decoded output at a time */
+/* bytes of a page's body that are decoded at a time */
 #define MCDS_GET_PIECE            65536
 
 
@@ -71,7 +71,10 @@ mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 }
 
 
-/* NGX_DECLINED: the part is lost or broken; NGX_ERROR: unknown, reported */
+/*
+ * reads one part of a page's body from memcached; NGX_DECLINED: the part is
+ * lost or broken; NGX_ERROR: this is unknown, and the failure was reported
+ */
 
 static ngx_int_t
 mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
@@ -106,7 +109,10 @@ mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
 
     if (rc == NGX_OK && secrets) {
 
-        /* the functions that check signatures take an ngx_mcds_value_t */
+        /*
+         * the part is copied to an ngx_mcds_value_t, which the functions that
+         * check signatures take
+         */
 
         value = ngx_mcds_value_create(answer->text.len, ngx_cycle->log);
 
@@ -131,7 +137,10 @@ mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
 }
 
 
-/* --body: as the origin sent it, without the coding in which it is stored */
+/*
+ * the option --body: prints the body of a page as the origin sent it, without
+ * the coding in which it is stored
+ */
 
 void
 mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
@@ -160,7 +169,10 @@ mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
     if (rc == NGX_OK && entry.kind == NGX_MCDS_ENTRY_VARY
         && ngx_mcds_vary_check(&entry.ext, &entry.body) == NGX_OK)
     {
-        /* the item is a list of headers: print the body of its variant */
+        /*
+         * the item is no page, but the list of headers by which the page
+         * varies: prints the body of a variant
+         */
 
         ngx_mcds_vary_names(&entry.ext, &names);
 

@@ -14,7 +14,10 @@ static void mcds_get_routed(mcds_t *m, json_t *list, json_t *page,
     ngx_str_t *names, u_char *stored);
 
 
-/* the variants of a page; with --header those that such a request may get */
+/*
+ * adds the variants of a page to the JSON; with --header, those that a request
+ * with such headers may get
+ */
 
 void
 mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
@@ -92,7 +95,8 @@ mcds_get_by_route(ngx_str_t *names)
 
 
 /*
- * the program cannot derive nginx's route, but a stored page contains its own
+ * adds a variant of a page if its headers match; the location and URI that
+ * nginx chooses are unknown, but the variant has a hash of its own
  */
 
 static void
@@ -136,7 +140,10 @@ mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
 }
 
 
-/* the hash of the variant for a request with the given headers */
+/*
+ * the hash of the variant of a page that a request with the headers of --header
+ * gets
+ */
 
 void
 mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route, u_char *hash)

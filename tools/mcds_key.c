@@ -10,24 +10,26 @@
 #include "mcds_key.h"
 
 
-/* the parts of a URL in the form of the default key */
+/*
+ * the parts of a URL, which has the form of the key that pages have by default
+ */
 
 typedef struct {
     ngx_str_t   key;
     ngx_str_t   scheme;
-    ngx_str_t   host;         /* host with the port */
-    ngx_str_t   uri;          /* URI with the arguments */
+    ngx_str_t   host;         /* host of the URL, with the port */
+    ngx_str_t   uri;          /* URI of the URL, with the arguments */
     ngx_str_t   path;
     ngx_str_t   args;
-    ngx_uint_t  plain;        /* the path is equal to $uri: nginx has nothing to
-                                 decode or normalize */
+    ngx_uint_t  plain;        /* 1: the URL's path is equal to $uri, since nginx
+                                 has nothing to decode or normalize */
 } mcds_key_url_t;
 
 
 #define MCDS_KEY_NO               0
 #define MCDS_KEY_MAY              1
-#define MCDS_KEY_SURE             2     /* unless another location matches
-                                           better */
+#define MCDS_KEY_SURE             2     /* the location matches the URL, unless
+                                           another location matches better */
 
 
 static void mcds_key_split(mcds_key_url_t *u, ngx_str_t *url);
@@ -108,7 +110,10 @@ mcds_key_split(mcds_key_url_t *u, ngx_str_t *url)
         u->args.len = last - u->args.data;
     }
 
-    /* nginx decodes "%xx", and normalizes "//", "/." and "/.." */
+    /*
+     * nginx would change a URL's path with "%xx", which it decodes, or with
+     * "//", "/." or "/..", which it normalizes
+     */
 
     u->plain = 1;
 
@@ -123,7 +128,8 @@ mcds_key_split(mcds_key_url_t *u, ngx_str_t *url)
 
 
 /*
- * a location that may answer; *several is set if others with different keys may
+ * finds a location that may answer the URL; *several is set if others, in which
+ * pages have other keys, may answer it, too
  */
 
 static mcds_scope_t *
@@ -175,15 +181,18 @@ mcds_key_answers(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u)
             continue;
         }
 
-        /* the scope is not the right one if a location inside of it matches */
+        /*
+         * the location does not answer the URL if a location inside of it
+         * matches
+         */
 
         if (other[i]->parent == scope) {
             return 0;
         }
 
         /*
-         * likewise if a better location matches beside the scope, or beside a
-         * level around the scope
+         * the location does not answer the URL, either, if a location beside
+         * it, or beside one that it is in, matches better
          */
 
         for (level = scope;
@@ -237,7 +246,11 @@ mcds_key_match(mcds_scope_t *scope, mcds_key_url_t *u)
 }
 
 
-/* a matches for certain, b may; a regular expression may precede a prefix */
+/*
+ * 1 if location a, which matches the URL for certain, precedes location b,
+ * which may match; a location with a regular expression may precede one with a
+ * prefix
+ */
 
 static ngx_uint_t
 mcds_key_better(mcds_scope_t *a, mcds_scope_t *b)
@@ -255,7 +268,10 @@ mcds_key_better(mcds_scope_t *a, mcds_scope_t *b)
 }
 
 
-/* returns NULL, or the reason why the key is unknown */
+/*
+ * composes the key of a page from the text of mcds_cache_key and a URL; returns
+ * NULL, or the reason why the key is unknown
+ */
 
 static char *
 mcds_key_text(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u,
@@ -329,7 +345,10 @@ mcds_key_text(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u,
 }
 
 
-/* NGX_DECLINED: the URL does not determine the variable */
+/*
+ * computes the value that a variable of mcds_cache_key has for a URL;
+ * NGX_DECLINED: the URL does not determine it
+ */
 
 static ngx_int_t
 mcds_key_variable(mcds_scope_t *scope, mcds_key_url_t *u, ngx_str_t *name,
@@ -398,7 +417,10 @@ mcds_key_variable(mcds_scope_t *scope, mcds_key_url_t *u, ngx_str_t *name,
 }
 
 
-/* the first argument of this name, compared without case as by nginx */
+/*
+ * finds the value of the first argument of a URL that has this name; case does
+ * not matter, as for nginx's $arg_ variables
+ */
 
 static void
 mcds_key_arg(mcds_key_url_t *u, ngx_str_t *name, ngx_str_t *value)

@@ -13,11 +13,12 @@
 
 
 /*
- * Replaces a URL in the form of the default key by the text of mcds_cache_key,
- * as nginx would make it in the location that answers the URL.  Considers the
- * locations with the site and pool of this scope, in these servers, or in all
- * if servers is NULL.  Returns NULL, or the reason why the program cannot tell;
- * the URL is unchanged then.  Ignores rewrites and regular expressions.
+ * Replaces a URL, in the form that keys of pages have by default, by the key
+ * that nginx would make of mcds_cache_key in the location that answers the URL.
+ * Considers the locations with the site and pool of "site", in these server{}
+ * blocks, or in all if servers is NULL.  Returns NULL, or the reason why the
+ * tool cannot tell; the URL is unchanged then.  Ignores rewrites and regular
+ * expressions.
  */
 
 char *mcds_key(mcds_t *m, mcds_scope_t *site, ngx_array_t *servers,

@@ -16,8 +16,9 @@ typedef struct {
     ngx_uint_t               rc;
     int64_t                  ttl;
     uint64_t                 number;
-    ngx_uint_t               known;     /* the item is a lock */
-    size_t                   len;       /* length of the owner */
+    ngx_uint_t               known;     /* 1: the item in memcached is a lock */
+    size_t                   len;       /* bytes of the name of the lock's
+                                           owner */
     u_char                   owner[NGX_MCDS_LOCK_OWNER];
 } mcds_look_t;
 
@@ -134,7 +135,10 @@ mcds_lock_done(void *data, ngx_mcds_lock_state_t *state)
 }
 
 
-/* frees the lock only from the owner just seen: a new owner keeps it */
+/*
+ * takes a lock away from the owner that memcached has for it now; an owner that
+ * gets the lock meanwhile keeps it
+ */
 
 static void
 mcds_lock_free(mcds_t *m, ngx_str_t *key)

@@ -14,8 +14,8 @@
 
 
 /*
- * Runs a command while the lock is held; args: the key, the command and its
- * arguments.  m->pool must be set.
+ * The command "lock run": runs another command while it holds a lock; args: the
+ * key of the lock, the other command and its arguments.  m->pool must be set.
  */
 
 void mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n);

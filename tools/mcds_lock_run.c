@@ -22,18 +22,26 @@
 
 /* exit codes of "lock run", besides those of the command */
 
-#define MCDS_RUN_UNAVAILABLE      69  /* EX_UNAVAILABLE: no memcached */
+#define MCDS_RUN_UNAVAILABLE      69  /* EX_UNAVAILABLE: memcached did not
+                                         answer */
 #define MCDS_RUN_BUSY             75  /* EX_TEMPFAIL: another owner holds the
                                          lock */
 #define MCDS_RUN_LOST             79
-#define MCDS_RUN_CANNOT           126 /* 126 and 127 as in shells */
+#define MCDS_RUN_CANNOT           126 /* the exit codes 126 and 127 mean what
+                                         they mean in shells */
 #define MCDS_RUN_NO_COMMAND       127
 #define MCDS_RUN_SIGNAL           128
 
-/* default time to live of the lock as in mcds_lock; seconds */
+/*
+ * seconds after which the lock of "lock run" expires by default, as that of
+ * mcds_lock does
+ */
 #define MCDS_RUN_TTL              30
 
-/* an operation may take 1 / MCDS_RUN_PART of the ttl */
+/*
+ * an operation of memcached may take 1 / MCDS_RUN_PART of the time after which
+ * the lock expires
+ */
 #define MCDS_RUN_PART             6
 
 
@@ -41,13 +49,16 @@ typedef struct {
     mcds_t           *m;
     ngx_str_t         key;
     ngx_mcds_lock_t  *mutex;
-    ngx_uint_t        told;       /* the handler was called with the status */
-    ngx_uint_t        status;     /* ngx_mcds_lock_e */
+    ngx_uint_t        told;       /* 1: the lock was granted or refused */
+    ngx_uint_t        status;     /* the result of the request for the lock,
+                                     ngx_mcds_lock_e */
     ngx_uint_t        done;
-    pid_t             pid;        /* pid of the command, 0: it does not run */
-    int               ended;      /* exit status, of waitpid() */
-    int               signo;      /* signal received before the command started,
-                                     or 0 */
+    pid_t             pid;        /* process id of the command; 0: it does not
+                                     run */
+    int               ended;      /* status of the command that waitpid() has
+                                     returned */
+    int               signo;      /* signal that came before the command was
+                                     started, or 0 */
     unsigned           group:1;
     unsigned           lost:1;
 } mcds_run_t;
@@ -73,7 +84,7 @@ static int mcds_run_end(mcds_run_t *run);
 static void mcds_run_released(void *data, ngx_mcds_lock_state_t *state);
 
 
-/* signals that are passed on to the command */
+/* signals that "lock run" passes on to the command that it runs */
 
 static int  mcds_run_signals[] = {
     SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, 0
@@ -156,7 +167,8 @@ mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
 
 /*
- * limits timeouts, so that a failure to extend the lock is known before it ends
+ * limits the timeouts for memcached, so that a failure to extend the lock is
+ * known before the lock expires
  */
 
 static void
@@ -188,7 +200,10 @@ mcds_run_handler(void *data, ngx_mcds_lock_t *mutex, ngx_uint_t status)
 }
 
 
-/* reports why the command was not started; returns the exit code */
+/*
+ * reports why "lock run" has not got its lock, and so does not start the
+ * command; returns the exit code
+ */
 
 static int
 mcds_run_refused(mcds_run_t *run)
@@ -214,7 +229,10 @@ mcds_run_refused(mcds_run_t *run)
                    (int) run->key.len, run->key.data);
     }
 
-    /* wait until a lock that memcached may still grant is given back */
+    /*
+     * memcached may still grant the lock: waits until the lock has been given
+     * back
+     */
 
     mcds_settle(run->m);
 
@@ -282,7 +300,10 @@ mcds_run_child(mcds_run_t *run, char **argv)
 
 #if (NGX_LINUX)
 
-    /* if mcds is killed no process extends the lock: the command has to end */
+    /*
+     * the kernel ends the command if "lock run" is killed, since no process
+     * extends the lock then
+     */
 
     (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
 
@@ -324,7 +345,10 @@ mcds_run_signal(void *data, int signo, ngx_uint_t sent)
 
     if (run->pid) {
 
-        /* the command already got a signal that came from the terminal */
+        /*
+         * the signal is not passed on if it came from the terminal and the
+         * command is in the same process group: the command has got it already
+         */
 
         if (sent || run->group) {
             mcds_run_kill(run, signo);
@@ -349,7 +373,10 @@ mcds_run_kill(mcds_run_t *run, int signo)
 }
 
 
-/* the mutex keeps trying to get the lock back, which excludes others */
+/*
+ * ends the command of "lock run" when the lock was lost; meanwhile the tool
+ * still tries to get the lock back, so that no other owner gets it
+ */
 
 static void
 mcds_run_lost(mcds_run_t *run)
@@ -363,7 +390,10 @@ mcds_run_lost(mcds_run_t *run)
 }
 
 
-/* releases the lock, unless another owner has it by now */
+/*
+ * releases the lock of "lock run" when the command has ended, unless another
+ * owner has the lock by now
+ */
 
 static int
 mcds_run_end(mcds_run_t *run)

@@ -11,19 +11,24 @@
 #include "ngx_mcds_log_read.h"
 
 
-/* defaults of mcds_log */
+/* defaults of the parameters of the directive mcds_log */
 #define MCDS_LOG_CHUNK            10000
 #define MCDS_LOG_CHUNKS           30
 #define MCDS_LOG_MAX_CHUNK        (128 * 1024)
 
-/* lines of "read", the default of mcds_log_api; lines shown before "follow" */
+/*
+ * the number of lines that "log read" prints by default, and that "log follow"
+ * prints before it follows the log
+ */
 #define MCDS_LOG_LIMIT            100
 #define MCDS_LOG_BEFORE           10
 
 
 typedef enum {
-    MCDS_LOG_WAITING = 0,         /* waiting for the feed to start */
-    MCDS_LOG_READING,             /* reading the lines before the feed */
+    MCDS_LOG_WAITING = 0,         /* the tool waits for the first poll of the
+                                     log's newest lines */
+    MCDS_LOG_READING,             /* the tool reads the older lines of the
+                                     log */
     MCDS_LOG_LIVE
 } mcds_log_state_e;
 
@@ -34,9 +39,11 @@ typedef struct {
     ngx_uint_t             state;
     ngx_uint_t             done;
     ngx_uint_t             rc;
-    ngx_uint_t             failed;  /* the last poll failed */
-    ngx_array_t            known;   /* ngx_mcds_log_id_t, of the lines read */
-    ngx_array_t            batches; /* batches received while reading */
+    ngx_uint_t             failed;  /* 1: the last poll of the log has failed */
+    ngx_array_t            known;   /* array of ngx_mcds_log_id_t: the ids of
+                                       older lines that were printed */
+    ngx_array_t            batches; /* batches of new lines that came while
+                                       older lines were read */
 } mcds_log_t;
 
 
@@ -253,9 +260,9 @@ mcds_log_event(mcds_log_t *ml, ngx_mcds_log_event_t *event)
 
 
 /*
- * Reads the stored lines up to the start of the feed, then shows the feed.
- * Both may contain a line that was late: the ids of the lines read are
- * remembered.
+ * Prints the stored lines of a log, and then the new lines that polls of the
+ * log return.  A line that was late may be among both: the ids of the stored
+ * lines are remembered, so that it is printed once.
  */
 
 static void
@@ -318,7 +325,10 @@ mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range)
 }
 
 
-/* handler of the feed: called for each poll, with or without lines */
+/*
+ * the handler of "log follow", called after each poll of the log, with or
+ * without new lines
+ */
 
 static void
 mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
@@ -336,7 +346,10 @@ mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
 
     case MCDS_LOG_WAITING:
 
-        /* the lines of this batch are going to be read from the log */
+        /*
+         * the new lines are not queued: the read of the stored lines, which is
+         * yet to start, returns them, too
+         */
 
         ml->rc = rc;
         ml->done = 1;
@@ -359,7 +372,10 @@ mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
 
     if (rc != NGX_MCDS_OK) {
 
-        /* the feed continues when the server is back */
+        /*
+         * "log follow" goes on after a failure, and prints further lines when
+         * the memcached server is back
+         */
 
         if (!ml->failed) {
             fprintf(stderr, "mcds log: %s, retrying\n", ngx_mcds_strerror(rc));

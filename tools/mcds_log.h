@@ -15,16 +15,16 @@
 
 
 /*
- * Sets up the log from the configuration, so that all hosts and readers agree
- * on its format.
+ * Sets up the structure of a log by the directives of nginx's configuration, so
+ * that the tool and nginx agree on the items in which the log is stored.
  */
 
 void mcds_log_find(mcds_t *m, ngx_mcds_log_t *log, ngx_str_t *name);
 
 
 /*
- * "log write"; args: a name, and the words of a line; without words the lines
- * come from standard input.
+ * The command "log write"; args: the name of a log, and the words of a line;
+ * without words, the lines come from standard input.
  */
 
 void mcds_log_write(mcds_t *m, ngx_str_t *args, ngx_uint_t n);

@@ -14,17 +14,17 @@
 
 
 /*
- * unwritten bytes above which standard input is not read; frames may be half
- * empty
+ * the number of bytes of log lines that memcached has not stored yet, above
+ * which "log write" does not read standard input
  */
 #define MCDS_WRITE_AHEAD          (NGX_MCDS_LOG_PENDING / 4)
 
-/* size of a read, bytes */
+/* bytes that "log write" reads from standard input at a time */
 #define MCDS_WRITE_BUFFER         65536
 
 /*
- * milliseconds: between two checks of progress, and the time that the last
- * lines get
+ * milliseconds between two checks whether lines have been stored, and
+ * milliseconds within which the last lines of the input must be stored
  */
 #define MCDS_WRITE_LOOK           10
 #define MCDS_WRITE_LAST           3000
@@ -34,16 +34,19 @@ typedef struct {
     mcds_t                 *m;
     ngx_mcds_log_t          log;
     ngx_mcds_log_writer_t  *writer;
-    ngx_connection_t       *input;    /* standard input, NULL: not being read */
+    ngx_connection_t       *input;    /* standard input; NULL: it is not read at
+                                         the moment */
     ngx_event_t             event;
     ngx_msec_t              end;
-    uint64_t                lines;    /* lines passed to the writer */
+    uint64_t                lines;    /* number of lines that were given to the
+                                         log's writer */
     ngx_uint_t              cut;
     size_t                  ahead;
     ngx_uint_t              done;
     unsigned                eof:1;
 
-    size_t                  len;      /* length of an incomplete line */
+    size_t                  len;      /* bytes of the input's last line, which
+                                         is not complete yet */
     u_char                  line[NGX_MCDS_LOG_LINE];
 } mcds_write_t;
 
@@ -111,7 +114,10 @@ mcds_log_write(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 }
 
 
-/* checks that the log still has a chunk for --time */
+/*
+ * checks that --time is within the time of which the log keeps lines, and ends
+ * the tool otherwise
+ */
 
 static void
 mcds_write_check(mcds_write_t *w)
@@ -128,7 +134,7 @@ mcds_write_check(mcds_write_t *w)
     case NGX_ABORT:
         mcds_usage(w->m, "--time is in the future");
 
-    default: /* NGX_DECLINED */
+    default: /* NGX_DECLINED: the log does not keep lines that old */
         mcds_usage(w->m, "--time is too long ago, the log keeps %llu seconds",
                    (unsigned long long) w->log.chunk * w->log.chunks / 1000);
     }
@@ -232,7 +238,10 @@ mcds_write_read(ngx_event_t *ev)
 
     if (w->ahead > MCDS_WRITE_AHEAD) {
 
-        /* input is read again when memcached has stored the lines */
+        /*
+         * standard input is read again when memcached has stored the lines that
+         * were read
+         */
 
         ngx_tool_unwatch(w->input);
         w->input = NULL;
@@ -250,7 +259,7 @@ mcds_write_bytes(mcds_write_t *w, u_char *p, u_char *last)
         end = ngx_strlchr(p, last, '\n');
         n = (end ? end : last) - p;
 
-        /* len also counts the bytes that are cut off */
+        /* w->len also counts the bytes by which a long line is truncated */
 
         if (w->len < NGX_MCDS_LOG_LINE) {
             ngx_memcpy(w->line + w->len, p,
@@ -271,7 +280,7 @@ mcds_write_bytes(mcds_write_t *w, u_char *p, u_char *last)
 }
 
 
-/* end of input: flush all lines at once */
+/* at the end of standard input, all lines are sent to memcached at once */
 
 static void
 mcds_write_eof(mcds_write_t *w)
@@ -352,7 +361,10 @@ mcds_write_end(mcds_write_t *w)
 
     ngx_mcds_log_close(w->writer);
 
-    /* wait for the update of the chunk's size */
+    /*
+     * waits until memcached has the size of the last lines, too, an item from
+     * which other writers know that they were added
+     */
 
     mcds_settle(w->m);
 

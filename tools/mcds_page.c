@@ -13,7 +13,10 @@
 #include "mcds_url.h"
 
 
-/* how well a name matches: the kind, plus the length for a wildcard */
+/*
+ * how well a server_name matches the host of a URL: one of these kinds, plus,
+ * for a wildcard, its length
+ */
 #define MCDS_PAGE_LEN             0xffff
 
 #define MCDS_PAGE_TAIL            0x10000
@@ -21,25 +24,26 @@
 #define MCDS_PAGE_EXACT           0x40000
 
 
-/* a site that may contain the page, in one pool */
+/* a site, in one pool, whose pages may include the page of a URL or key */
 
 typedef struct {
     ngx_str_t        *site;
     ngx_mcds_pool_t  *pool;
-    mcds_scope_t     *scope;      /* the first level with this site */
+    mcds_scope_t     *scope;      /* the first block of the configuration with
+                                     this site */
 } mcds_found_t;
 
 
-/* the server{} blocks that may answer a URL */
+/* the choice of the server{} blocks that may answer a URL */
 
 typedef struct {
     ngx_str_t         host;
-    ngx_str_t         addr;       /* address as in "listen", if the host is an
-                                     address */
+    ngx_str_t         addr;       /* the URL's host, if it is an address, in the
+                                     form of a "listen" */
     ngx_uint_t        v6;
     in_port_t         port;
     ngx_uint_t        best;
-    ngx_array_t       servers;    /* ngx_http_core_srv_conf_t * */
+    ngx_array_t       servers;    /* array of ngx_http_core_srv_conf_t * */
 } mcds_choice_t;
 
 
@@ -114,7 +118,10 @@ mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
 }
 
 
-/* servers: those that may answer, NULL: all */
+/*
+ * finds the pool and the site of the page "what"; servers: the server{} blocks
+ * that may answer its URL, or NULL: all
+ */
 
 static void
 mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
@@ -133,7 +140,10 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
 
     if (found->nelts == 0) {
 
-        /* there is no configuration, or no mcds_cache in it */
+        /*
+         * no site is known: the tool has read no configuration, or one without
+         * mcds_cache
+         */
 
         mcds_site_pool(m, "mcds_cache", NULL);
 
@@ -179,7 +189,10 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
 }
 
 
-/* the name of a page, made by the module's own code */
+/*
+ * composes the name that a page has in memcached from its site and key, by the
+ * code of the nginx module
+ */
 
 static void
 mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site, ngx_str_t *key)
@@ -197,7 +210,10 @@ mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site, ngx_str_t *key)
 }
 
 
-/* prints the sites found and ends the program; what: the page, or NULL */
+/*
+ * prints the sites that may have the page "what", or any page if it is NULL,
+ * and ends the tool
+ */
 
 static void
 mcds_page_several(mcds_t *m, ngx_array_t *found, ngx_str_t *what)
@@ -292,7 +308,7 @@ mcds_page_site(mcds_t *m, ngx_array_t *found, mcds_scope_t *scope)
 }
 
 
-/* the servers that may answer a URL; NULL: any */
+/* the server{} blocks that may answer a URL; NULL: any of them */
 
 static ngx_array_t *
 mcds_page_servers(mcds_t *m, ngx_str_t *url)
@@ -325,7 +341,10 @@ mcds_page_servers(mcds_t *m, ngx_str_t *url)
 }
 
 
-/* url: as in the key, with scheme and host in lower case */
+/*
+ * takes the host and the port from a URL, whose scheme and host are in lower
+ * case
+ */
 
 static void
 mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url)
@@ -379,7 +398,10 @@ mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url)
 }
 
 
-/* checks the addresses of a port that may get the request; any: on all ports */
+/*
+ * looks for server{} blocks at the addresses of a port that may get the request
+ * for a URL; any: the URL's own address is ignored, since no block has its port
+ */
 
 static void
 mcds_page_port(mcds_t *m, mcds_choice_t *c, ngx_http_conf_port_t *port,
@@ -478,7 +500,10 @@ mcds_page_rank(ngx_http_core_srv_conf_t *server, ngx_str_t *host)
 
         if (name.len > 1 && name.data[0] == '.') {
 
-            /* ".name" matches the name itself and all its subdomains */
+            /*
+             * a server_name ".name" matches the name itself and all its
+             * subdomains
+             */
 
             rest.data = name.data + 1;
             rest.len = name.len - 1;
@@ -540,7 +565,8 @@ mcds_page_regex(ngx_http_core_srv_conf_t *server)
 
 
 /*
- * keeps the server{} blocks with the best match on any address, if they cache
+ * adds a server{} block to those that may answer the URL, if it caches pages;
+ * only the blocks with the best match are kept
  */
 
 static void
@@ -598,7 +624,7 @@ mcds_page_one_of(ngx_array_t *servers, ngx_http_core_srv_conf_t *server)
 
 
 /*
- * Returns the next level of the configuration, from *i on, that caches pages
+ * Returns the next block of the configuration, from *i on, that caches pages
  * and is in a server{} of the array servers; if servers is NULL, in any
  * server{}.  *i is advanced.  Returns NULL if there is none.
  */
@@ -637,7 +663,10 @@ mcds_page_put(json_t *o, ngx_str_t *name)
 
     key = ngx_http_mcds_site_key(name);
 
-    /* the text between "<" and ">", empty without a site */
+    /*
+     * the site is the text between "<" and ">" in the page's name, which is
+     * empty if the page has no site
+     */
 
     site.data = name->data + 1;
     site.len = name->len - key.len - 2;

@@ -15,16 +15,17 @@
 
 
 typedef struct {
-    ngx_str_t         name;       /* "<site>key", as in memcached */
+    ngx_str_t         name;       /* name of the page in memcached, with its
+                                     site: "<site>key" */
     ngx_mcds_pool_t  *pool;
-    char             *why;        /* why the key of a URL may be different, or
-                                     NULL */
+    char             *why;        /* the reason why nginx may store the URL
+                                     under another key, or NULL */
 } mcds_page_t;
 
 
 /*
- * Returns the pages of n URLs and of all --key.  Ends the program with a list
- * of sites if several may contain a page.
+ * Returns the pages of n URLs and of all --key, an array of mcds_page_t.  Ends
+ * the tool with a list of sites if several may have a page.
  *
  * The server{} block of a URL is chosen among those that cache pages as nginx
  * does: by its port, then by its host.  If none of them listens on that port
@@ -36,19 +37,19 @@ ngx_array_t *mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n);
 
 /*
  * Returns 1 if servers, an array of ngx_http_core_srv_conf_t *, contains the
- * server.
+ * server{} block "server".
  */
 
 ngx_uint_t mcds_page_one_of(ngx_array_t *servers,
     ngx_http_core_srv_conf_t *server);
 
 
-/* Adds "key" and "site" of the name of a page. */
+/* Adds the members "key" and "site" for the name of a page to a JSON object. */
 
 void mcds_page_put(json_t *o, ngx_str_t *name);
 
 
-/* Reports that memcached does not have the page. */
+/* Reports that memcached does not have a page. */
 
 void mcds_page_absent(mcds_t *m, mcds_page_t *page);
 

@@ -14,7 +14,7 @@
 #include "ngx_mcds_tag.h"
 
 
-/* the maximum size of a page to read, bytes */
+/* the maximum size of a page that the command "purge" reads, bytes */
 #define MCDS_PURGE_LIMIT          (128 * 1024 * 1024)
 
 
@@ -157,10 +157,11 @@ mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
 
 
 /*
- * The program does not know which pages the configuration wants signed.  So a
- * page with a signature is signed again, with the secret that matches.  A
- * secret of --hmac-key-file applies to all pages: a page that it has not signed
- * is deleted, as nginx does.
+ * Returns the secrets by which a purge signs the page that it changes.  The
+ * tool does not know which pages nginx's configuration wants signed.  So a page
+ * with a signature is signed again, with the secret that matches.  A secret of
+ * --hmac-key-file applies to all pages: a page that it has not signed is
+ * deleted, as nginx does.
  */
 
 static ngx_array_t *

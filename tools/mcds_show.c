@@ -11,10 +11,13 @@
 
 #define MCDS_INDENT               2
 
-/* the last second of the year 9999 */
+/* the last second of the year 9999, since the epoch */
 #define MCDS_SHOW_LAST            253402300799
 
-/* digits of a real number: 0.1 is not printed as 0.10000000000000001 */
+/*
+ * digits of a real number in the tool's output: 0.1 is not printed as
+ * 0.10000000000000001
+ */
 #define MCDS_DIGITS               15
 
 
@@ -29,8 +32,8 @@ static void mcds_scalar(json_t *value);
 
 
 /*
- * The length of the character at p; 0 if it is malformed, a control character,
- * or one that changes the direction of text.
+ * The length of the UTF-8 character at p; 0 if it is malformed, a control
+ * character, or one that changes the direction of text.
  */
 
 static ngx_uint_t
@@ -119,7 +122,10 @@ mcds_print(u_char *data, size_t len)
 }
 
 
-/* keeps text that JSON can represent; any other byte becomes \xNN */
+/*
+ * a JSON string of bytes: text that JSON can represent is kept, any other byte
+ * becomes \xNN
+ */
 
 json_t *
 mcds_str(u_char *data, size_t len)
@@ -226,7 +232,7 @@ mcds_dump(json_t *value, size_t digits)
 {
     char  *text;
 
-    /* pure ASCII is safe for any terminal */
+    /* JSON is printed in pure ASCII, which is safe for any terminal */
 
     text = json_dumps(value, JSON_COMPACT|JSON_ENSURE_ASCII|JSON_ENCODE_ANY
                              |JSON_REAL_PRECISION(digits));
@@ -235,7 +241,7 @@ mcds_dump(json_t *value, size_t digits)
         mcds_no_memory();
     }
 
-    /* DEL is valid in JSON, but not safe for a terminal */
+    /* the byte DEL is valid in JSON, but not safe for a terminal */
 
     for (char *p = text; *p; p++) {
         if (*p == 0x7f) {
@@ -311,7 +317,10 @@ mcds_lines(json_t *value, int indent)
 }
 
 
-/* fits on the line of its name: not a list or an object with elements */
+/*
+ * 1 if a JSON value fits on the line of its name: it is not a list or an object
+ * with elements
+ */
 
 static ngx_uint_t
 mcds_simple(json_t *value)
@@ -320,7 +329,9 @@ mcds_simple(json_t *value)
 }
 
 
-/* a simple value as a string from malloc() */
+/*
+ * a JSON value that is no list and no object, as a string from malloc()
+ */
 
 static char *
 mcds_text(json_t *value)
@@ -358,7 +369,10 @@ mcds_text(json_t *value)
 }
 
 
-/* columns of a text whose characters have width 1 */
+/*
+ * the number of columns that a text takes on a terminal, if each of its
+ * characters takes one
+ */
 
 static int
 mcds_width(const char *text)
@@ -373,7 +387,10 @@ mcds_width(const char *text)
 }
 
 
-/* returns 1 for a list of objects that have only simple values */
+/*
+ * returns 1 if a JSON list can be printed as a table: its elements are objects
+ * whose values are no lists and no objects
+ */
 
 static ngx_uint_t
 mcds_flat(json_t *list)
@@ -403,7 +420,7 @@ mcds_flat(json_t *list)
 }
 
 
-/* prints such a list as a table with a header */
+/* prints a JSON list of objects as a table with a header */
 
 static void
 mcds_columns(json_t *list)

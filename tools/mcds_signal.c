@@ -45,7 +45,10 @@ mcds_signal_catch(int signo)
 }
 
 
-/* writes of two bytes are atomic, so signals do not mix */
+/*
+ * the signal handler: writes the signal to a pipe, from which the event loop
+ * reads it; writes of two bytes are atomic, so signals do not mix
+ */
 
 static void
 mcds_signal_action(int signo, siginfo_t *info, void *context)
@@ -60,7 +63,10 @@ mcds_signal_action(int signo, siginfo_t *info, void *context)
 
     if (write(mcds_signal_pipe[1], text, 2) == -1) {
 
-        /* the pipe is full of signals that were not handled yet */
+        /*
+         * the signal is dropped: the pipe is full of signals that were not
+         * handled yet
+         */
     }
 
     errno = err;

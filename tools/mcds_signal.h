@@ -20,12 +20,12 @@
 typedef void (*mcds_signal_pt)(void *data, int signo, ngx_uint_t sent);
 
 
-/* Sets the handler; called before mcds_signal_catch(). */
+/* Sets the handler of signals; called before mcds_signal_catch(). */
 
 void mcds_signal_begin(mcds_signal_pt handler, void *data);
 
 
-/* Passes the signal to the handler from now on. */
+/* From now on, the handler of signals gets this signal. */
 
 void mcds_signal_catch(int signo);
 

@@ -103,7 +103,10 @@ mcds_site_read(mcds_t *m)
         mcds_site_make(m);
     }
 
-    /* the timeout is that of the program, which does not retry */
+    /*
+     * all pools get the timeout of the tool, which does not connect to a server
+     * again after a failure
+     */
 
     pool = m->pools.elts;
 
@@ -117,7 +120,10 @@ mcds_site_read(mcds_t *m)
 }
 
 
-/* --servers: a pool without a configuration */
+/*
+ * makes a pool of the memcached servers in the option --servers, without
+ * nginx's configuration
+ */
 
 static void
 mcds_site_servers(mcds_t *m)
@@ -344,7 +350,10 @@ mcds_site_enter(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *parent)
 }
 
 
-/* sets the path of a location, unless it is a regular expression */
+/*
+ * stores the prefix or the exact URI of a location{} in nginx's configuration;
+ * none if it is a regular expression
+ */
 
 static void
 mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope)
@@ -410,7 +419,10 @@ mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent)
 }
 
 
-/* blocks such as content_by_lua_block */
+/*
+ * 1 if a block of nginx's configuration, such as content_by_lua_block, is in
+ * another language, which the tool does not read
+ */
 
 static ngx_uint_t
 mcds_site_other_language(ngx_str_t *name)
@@ -557,8 +569,8 @@ mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
     } else if (mcds_is(&word[0], "mcds_purge_api")) {
 
         /*
-         * ngx_http_mcds_site_merge() only tests whether conf.purge is NULL, so
-         * any other pointer will do
+         * the location has mcds_purge_api: ngx_http_mcds_site_merge() only
+         * tests whether conf.purge is NULL, so any other pointer will do
          */
 
         scope->conf.purge = (ngx_http_mcds_purge_t *) scope;

@@ -22,71 +22,82 @@ typedef enum {
     MCDS_LEVEL_MAIN,
     MCDS_LEVEL_HTTP,
     MCDS_LEVEL_SERVER,
-    MCDS_LEVEL_LOCATION               /* or a block in it, or "if" */
+    MCDS_LEVEL_LOCATION               /* a location{}, or a block inside of one,
+                                         or an "if" */
 } mcds_level_e;
 
 
 /*
- * A level of the configuration with the arguments of its directives.  conf is
- * set by the module's code: the site of its pages and their pool.
+ * A block of nginx's configuration, with the arguments of its directives for
+ * pages.  The code of the nginx module sets conf: the site of the block's pages
+ * and their pool.
  */
 
 struct mcds_scope_s {
     mcds_scope_t              *parent;
-    ngx_uint_t                 level;     /* mcds_level_e */
+    ngx_uint_t                 level;     /* the kind of the block,
+                                             mcds_level_e */
     ngx_str_t                  file;
     ngx_uint_t                 line;
 
     ngx_str_t                  use;
     ngx_str_t                  cache;
-    ngx_str_t                  text;      /* argument of mcds_cache_key */
+    ngx_str_t                  text;      /* argument of the block's
+                                             mcds_cache_key */
     ngx_str_t                  args;      /* name of the directive that
-                                             changes the arguments in the
-                                             key, or empty */
-    ngx_str_t                  location;  /* prefix or exact URI with a leading
-                                             slash, or empty */
+                                             changes the URL's arguments in the
+                                             keys of pages, or empty */
+    ngx_str_t                  location;  /* prefix or exact URI of a location,
+                                             with a leading slash, or empty */
     ngx_uint_t                 exact;
-    ngx_uint_t                 rest;      /* a server with a "location /" */
+    ngx_uint_t                 rest;      /* 1: the block is a server{} with a
+                                             "location /" */
 
     ngx_http_core_srv_conf_t  *server;
     ngx_http_mcds_cache_conf_t  conf;
 };
 
 
-/* the server{} blocks of a configuration in nginx's own structures */
+/* the blocks of nginx's configuration, partly in nginx's own structures */
 
 struct mcds_sites_s {
-    ngx_array_t                scopes;    /* mcds_scope_t *, outer ones first */
-    ngx_http_core_main_conf_t  core;      /* only its ports are set */
+    ngx_array_t                scopes;    /* array of mcds_scope_t *: all
+                                             blocks, outer ones first */
+    ngx_http_core_main_conf_t  core;      /* nginx's structure for the http{}
+                                             block, of which only the ports are
+                                             set */
     ngx_http_mcds_cache_main_t  cache;
 };
 
 
 /*
- * Adds the addresses of a "listen" directive, in cf->args, to the server{} of
- * the scope.
+ * Adds the addresses of a "listen" directive of nginx's configuration, in
+ * cf->args, to the server{} that the directive is in.
  */
 
 void mcds_site_listen(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
 
 
 /*
- * Adds the names of a "server_name" directive, in cf->args, to the server{} of
- * the scope.
+ * Adds the names of a "server_name" directive of nginx's configuration, in
+ * cf->args, to the server{} that the directive is in.
  */
 
 void mcds_site_server_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
 
 
 /*
- * Called at the end of server{}: adds nginx's default address if there was no
- * "listen".
+ * Called at the end of a server{} of nginx's configuration: adds nginx's
+ * default address if the block has no "listen".
  */
 
 void mcds_site_server_end(mcds_t *m, mcds_scope_t *scope);
 
 
-/* Sets the sites of all scopes, with the module's own code. */
+/*
+ * Sets the sites of the pages in all blocks of nginx's configuration, by the
+ * code of the nginx module.
+ */
 
 void mcds_site_make(mcds_t *m);
 

@@ -10,19 +10,22 @@
 #include <netdb.h>
 
 
-/* maximum length of a host: "[", an address, "]" */
+/* maximum length of the host in a "listen": "[", an address, "]" */
 #define MCDS_LISTEN_HOST          (NI_MAXHOST + 2)
 
-/* UDP ports are separate: QUIC is added to the address family */
+/*
+ * added to the address family of a "listen ... quic", since UDP ports are
+ * separate from TCP ports
+ */
 #define MCDS_LISTEN_QUIC          0x10000
 
 
 typedef struct {
     mcds_scope_t  *scope;
-    ngx_int_t      quic;      /* added to the family, or 0 */
+    ngx_int_t      quic;      /* MCDS_LISTEN_QUIC for "listen ... quic", or 0 */
     ngx_uint_t     is_default;
-    ngx_uint_t     other;     /* the address is not for plain HTTP */
-    ngx_int_t      first;     /* first and last port */
+    ngx_uint_t     other;     /* 1: the "listen" is not for plain HTTP */
+    ngx_int_t      first;     /* first and last port of the "listen" */
     ngx_int_t      last;
 } mcds_listen_t;
 
@@ -111,7 +114,7 @@ mcds_site_listen(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
     if (l.first < 1 || l.last > 65535) {
 
-        /* nginx would reject this port */
+        /* nginx would reject the port of this "listen" */
 
         return;
     }
@@ -179,7 +182,7 @@ mcds_site_listen_host(mcds_t *m, mcds_listen_t *l, ngx_str_t *host)
         return;
     }
 
-    /* nginx writes addresses in the shortest form */
+    /* an IPv6 address gets its shortest form, as nginx writes addresses */
 
     text[host->len - 1] = '\0';
 
@@ -198,8 +201,8 @@ mcds_site_listen_host(mcds_t *m, mcds_listen_t *l, ngx_str_t *host)
 
 
 /*
- * Adds all addresses of a host name; a name that cannot be resolved on this
- * host is used as the address.
+ * Adds all addresses of the host name in a "listen"; a name that cannot be
+ * resolved on this host is used as the address.
  */
 
 static void
@@ -387,7 +390,10 @@ mcds_site_server_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
             sn->name.data = name.data + 1;
             sn->name.len = name.len - 1;
 
-            /* only whether this is NULL matters */
+            /*
+             * the server_name is a regular expression: only whether sn->regex
+             * is NULL matters, so any other pointer will do
+             */
 
             sn->regex = (ngx_http_regex_t *) sn;
             continue;

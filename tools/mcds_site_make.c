@@ -13,7 +13,10 @@ static void mcds_site_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
 static ngx_mcds_pool_t *mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope);
 
 
-/* indexes into the arrays of configurations below */
+/*
+ * two modules of nginx, of which only the index into the arrays of
+ * configurations below is set
+ */
 
 ngx_module_t  ngx_http_core_module = { .ctx_index = 0 };
 ngx_module_t  ngx_http_mcds_cache_module = { .ctx_index = 1 };
@@ -53,7 +56,10 @@ mcds_site_make(mcds_t *m)
 
     for (i = 0; i < m->sites->scopes.nelts; i++) {
 
-        /* directives of http{} only take effect by inheritance */
+        /*
+         * the http{} block itself has no pages: its directives only take effect
+         * in the blocks that inherit them
+         */
 
         if (scope[i]->level > MCDS_LEVEL_HTTP) {
             srv_conf[0] = scope[i]->server;
@@ -102,7 +108,10 @@ mcds_site_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 }
 
 
-/* NULL: pages are not cached there */
+/*
+ * the pool in which a block of nginx's configuration stores pages; NULL: it
+ * does not cache pages
+ */
 
 static ngx_mcds_pool_t *
 mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope)

@@ -33,7 +33,10 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
         return;
     }
 
-    /* if all directives with the name use the same pool it is that, else any */
+    /*
+     * the pool of the command is that of all directives with the name, if they
+     * use the same one
+     */
 
     i = 0;
 
@@ -77,7 +80,10 @@ mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key)
 }
 
 
-/* the pool of --pool, or the only one */
+/*
+ * sets the pool of the command to that of --pool, or to the only pool; 1 if
+ * there is one of these
+ */
 
 static ngx_uint_t
 mcds_site_one_pool(mcds_t *m)
@@ -112,8 +118,8 @@ mcds_site_one_pool(mcds_t *m)
 
 
 /*
- * NGX_DECLINED: the directive uses another pool than those before; m->pool is
- * reset
+ * sets the pool of the command to that of a directive; NGX_DECLINED: directives
+ * before this one use another pool, and the pool of the command is not set
  */
 
 static ngx_int_t
@@ -148,7 +154,7 @@ mcds_site_any_pool(mcds_t *m)
 }
 
 
-/* names of all pools, each after a space */
+/* the names of all pools in nginx's configuration, each after a space */
 
 static char *
 mcds_site_names(mcds_t *m)
@@ -180,7 +186,7 @@ mcds_site_names(mcds_t *m)
 }
 
 
-/* the pool of all directives, if all use the same one */
+/* the pool that all directives of nginx's configuration use, if it is one */
 
 static ngx_mcds_pool_t *
 mcds_site_used(mcds_t *m)
@@ -294,7 +300,10 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
                 continue;
             }
 
-            /* the default key consists of variables only */
+            /*
+             * a counter without "key=" may have any key, since the default key
+             * consists of variables only
+             */
 
             text = &any;
         }
@@ -313,8 +322,8 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
 
 
 /*
- * returns 1 if the key, or with "begin" its beginning, matches the text, in
- * which a variable stands for any characters
+ * returns 1 if the key of a counter, or with "begin" its beginning, matches the
+ * text of a directive, in which a variable stands for any characters
  */
 
 static ngx_uint_t
@@ -343,7 +352,10 @@ mcds_site_fits(u_char *text, u_char *end, u_char *key, u_char *last,
 
         } else {
 
-            /* extend the value of the last variable, if there is one */
+            /*
+             * the key does not match: one more of its characters becomes part
+             * of the value of the text's last variable, if there is one
+             */
 
             if (rest == NULL || mark == last) {
                 return 0;
@@ -406,7 +418,10 @@ mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive)
 }
 
 
-/* the value after "name=", or NULL */
+/*
+ * the value of a directive's parameter "name=", or NULL if the directive does
+ * not have it
+ */
 
 ngx_str_t *
 mcds_site_param(mcds_directive_t *directive, char *name)

@@ -12,7 +12,10 @@
 #include "ngx_mcds_conn.h"
 
 
-/* the minimum of requests for a hit ratio to be judged; a low ratio, percent */
+/*
+ * the number of requests from which the command "status" judges the hit ratio
+ * of a cache, and the percentage below which it reports a low ratio
+ */
 #define MCDS_STATUS_REQUESTS      1000
 #define MCDS_STATUS_LOW           10
 
@@ -158,7 +161,10 @@ mcds_status_server(mcds_t *m, ngx_mcds_pool_t *pool, json_t *server,
 }
 
 
-/* null: no location with mcds_status responds */
+/*
+ * returns the sums of nginx's statistics as JSON; null: no location with
+ * mcds_status responds
+ */
 
 static json_t *
 mcds_status_nginx(mcds_t *m, json_t *problems)
@@ -209,7 +215,7 @@ mcds_status_sums(json_t *status)
 }
 
 
-/* sums over all caches */
+/* adds up the statistics of all caches */
 
 static void
 mcds_status_caches(json_t *status, json_t *sums)
@@ -289,7 +295,7 @@ mcds_status_judge(mcds_t *m, json_t *status, json_t *problems)
                                 "cache %s", name);
         }
 
-        /* the sums of this cache alone */
+        /* the sums of the statistics of this cache alone */
 
         pool = json_pack("{s:[O]}", "caches", cache);
         sums = mcds_status_sums(pool);
@@ -370,8 +376,8 @@ mcds_status_down(json_t *status)
 
 
 /*
- * the number object.one, or object.one.two if two is not NULL; 0 if it is
- * missing
+ * the number in a JSON object that is its member "one", or the member "two" of
+ * its member "one" if two is not NULL; 0 if it is missing
  */
 
 static json_int_t
@@ -653,7 +659,10 @@ mcds_watch_rates(json_t *before, json_t *now)
 }
 
 
-/* a sum that decreased, after a restart of nginx, counts as no change */
+/*
+ * by how much a sum of the statistics has grown in a second; a sum that has
+ * decreased, after a restart of nginx, counts as no change
+ */
 
 static double
 mcds_watch_rate(json_t *before, json_t *now, char *name, double seconds)

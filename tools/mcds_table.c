@@ -16,7 +16,8 @@ typedef struct {
     mcds_t                  *m;
     ngx_uint_t               done;
     ngx_uint_t               rc;
-    ngx_array_t              names;     /* mcds_name_t */
+    ngx_array_t              names;     /* array of mcds_name_t: the names of
+                                           the table's elements */
     ngx_mcds_array_read_t    read;
 } mcds_read_t;
 
@@ -144,7 +145,8 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
 
 /*
- * rejects names that nginx does not add; names added by others can be removed
+ * rejects the name of an element that nginx would not add to a table; such
+ * names can still be removed, since other programs may have added them
  */
 
 static void
@@ -212,7 +214,10 @@ mcds_table_list(mcds_t *m, ngx_mcds_table_t *table)
                                ? mcds_time((uint64_t) name[i].expiry * 1000)
                                : json_null());
 
-        /* memcached may have evicted an element that the list contains */
+        /*
+         * memcached may have evicted an element whose name is still in the
+         * table's list of names
+         */
 
         if (m->o.values
             && mcds_table_value(m, table, &name[i].name, o) == NGX_MCDS_OK)
@@ -339,7 +344,10 @@ mcds_table_get(mcds_t *m, ngx_mcds_table_t *table, ngx_str_t *names,
             continue;
         }
 
-        /* a shell gets the value alone */
+        /*
+         * for use in shell scripts, the value of an element is printed without
+         * its name
+         */
 
         if (rc == NGX_MCDS_OK) {
             (void) json_array_append(list, json_object_get(o, "value"));

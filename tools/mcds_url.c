@@ -32,7 +32,7 @@ mcds_url_key(mcds_t *m, ngx_str_t *url)
                       "of mcds_cache_key with --key", url->data);
     }
 
-    /* a browser does not send the fragment */
+    /* the fragment of the URL is cut off, since browsers do not send it */
 
     p = ngx_strlchr(url->data, last, '#');
 

@@ -12,9 +12,9 @@
 
 
 /*
- * Replaces a URL by the default text of mcds_cache_key: scheme and host in
- * lower case, the port if the URL has one, and the URI unchanged.  Ends the
- * program if the URL is malformed.
+ * Replaces a URL by the key that its page has without mcds_cache_key: scheme
+ * and host in lower case, the port if the URL has one, and the URI unchanged.
+ * Ends the tool if the URL is malformed.
  */
 
 void mcds_url_key(mcds_t *m, ngx_str_t *url);
