@@ -292,10 +292,7 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 
         for (i = 0; mcds_long[i].option.val != c; i++) { /* void */ }
 
-        /*
-         * an option with an empty value is refused, since it may be due to an
-         * unset shell variable; only --prefix and --site may be empty
-         */
+        /* an option's value that is empty may be an unset shell variable */
 
         if (optarg && *optarg == '\0' && c != 'P' && c != 'N') {
             mcds_usage(m, "--%s must not be empty", mcds_long[i].option.name);

@@ -158,7 +158,10 @@ time(time_t *t)
 }
 
 
-/* the test may advance the clock at any time: wake often to run due timers */
+/*
+ * replaces epoll_wait(): nginx waits for at most 2 milliseconds, so that it
+ * runs its timers soon after a test has advanced the clock
+ */
 
 int
 epoll_wait(int fd, struct epoll_event *events, int max, int timeout)

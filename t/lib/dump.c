@@ -68,7 +68,7 @@ ngx_module_t  dump_module = {
 };
 
 
-/* the symbols of a dynamic module */
+/* the symbols that nginx looks up in a dynamic module */
 
 ngx_module_t  *ngx_modules[] = { &dump_module, NULL };
 char          *ngx_module_names[] = { "dump_module", NULL };
@@ -83,7 +83,10 @@ dump_init(ngx_conf_t *cf)
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
-    /* this phase follows "if", and precedes any request to memcached */
+    /*
+     * the handler runs in the preaccess phase, which follows the directive "if"
+     * and precedes any request to memcached
+     */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
     if (h == NULL) {

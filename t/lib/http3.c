@@ -60,7 +60,8 @@
 #define MAX_WORDS      128
 #define MAX_LINE       131072
 #define WINDOW         (16 * 1024 * 1024)
-#define CANCELLED      0x10c          /* H3_REQUEST_CANCELLED */
+#define CANCELLED      0x10c          /* the error H3_REQUEST_CANCELLED of
+                                         HTTP/3 */
 
 
 typedef struct stream_s  stream_t;
@@ -70,7 +71,8 @@ struct stream_s {
     long         tag;
     char        *body;
     int          paused;
-    uint64_t     owed;              /* flow control credit withheld */
+    uint64_t     owed;              /* bytes of flow control credit of a paused
+                                       stream that the server does not get */
     stream_t    *next;
 };
 
@@ -136,7 +138,7 @@ main(int argc, char **argv)
 }
 
 
-/* callbacks of the QUIC library */
+/* the functions that the QUIC library ngtcp2 calls */
 
 static ngtcp2_conn *
 get_conn(ngtcp2_crypto_conn_ref *ref)
@@ -172,7 +174,10 @@ handshake_completed(ngtcp2_conn *c, void *data)
         return NGTCP2_ERR_CALLBACK_FAILURE;
     }
 
-    /* refused early data is not sent again */
+    /*
+     * the client ends if the server refuses early data, which it does not send
+     * again
+     */
 
     if (early
         && !(gnutls_session_get_flags(session) & GNUTLS_SFLAGS_EARLY_DATA))
@@ -247,7 +252,7 @@ stream_reset(ngtcp2_conn *c, int64_t id, uint64_t size, uint64_t code,
 }
 
 
-/* callbacks of the HTTP/3 library */
+/* the functions that the HTTP/3 library nghttp3 calls */
 
 static int
 http_header(nghttp3_conn *h, int64_t id, int32_t token, nghttp3_rcbuf *name,
@@ -351,7 +356,7 @@ http_body(nghttp3_conn *h, int64_t id, nghttp3_vec *vec, size_t n,
 }
 
 
-/* opens the connection */
+/* opens the QUIC connection to the server */
 
 static void
 setup(char *address, int port)
@@ -431,7 +436,7 @@ setup(char *address, int port)
 }
 
 
-/* saves the session, for a client that resumes it */
+/* saves the TLS session to a file, for another client that resumes it */
 
 static int
 save(gnutls_session_t tls, unsigned int type, unsigned int when,
@@ -625,7 +630,8 @@ receive(void)
     memset(&info, 0, sizeof(info));
 
     /*
-     * at most 16 packets at a time, so that acknowledgements are sent meanwhile
+     * reads at most 16 packets at a time, so that acknowledgements of QUIC are
+     * sent meanwhile
      */
 
     for (i = 0; i < 16; i++) {
@@ -908,8 +914,8 @@ end(const char *fmt, ...)
 
 
 /*
- * Output is buffered in memory: the program has to accept commands while the
- * test does not read the output.
+ * Makes room for output of the client, which is buffered in memory: the client
+ * has to accept commands while the test does not read its output.
  */
 
 static char *

@@ -42,17 +42,21 @@ typedef struct {
     int       fd;
     int       port;
     int       active;
-    int       reused;             /* the connection had an answer before */
-    int       out;                /* bytes of the request still to send */
+    int       reused;             /* 1: the connection has had a response
+                                     before */
+    int       out;                /* bytes of the request that were not sent
+                                     yet */
     int       sent;
     double    start;
-    double    next;               /* when the next request is due */
-    double    leave;              /* when to abort, or 0 */
+    double    next;               /* time at which the client sends its next
+                                     request */
+    double    leave;              /* time at which the client aborts its
+                                     request, or 0 */
     char      uri[1024];
     char     *buf;
     size_t    size;
     size_t    len;
-    char      request[8192];      /* the request with its body */
+    char      request[8192];      /* the client's request, with its body */
     int       request_len;
 } client_t;
 
@@ -138,7 +142,10 @@ main(int argc, char **argv)
         c->fd = -1;
         c->port = atoi(ports[i % nports]);
 
-        /* spread the starts of paced clients */
+        /*
+         * with a rate of requests, the starts of the clients are spread over
+         * time
+         */
         c->next = begin + (rate > 0 ? (double) i / clients / rate : 0);
     }
 
@@ -279,7 +286,10 @@ start(client_t *c)
 }
 
 
-/* copies from, with the word, if it occurs, replaced by the value */
+/*
+ * copies the text "from", with the value in place of the word, if this occurs
+ * in the text
+ */
 
 static void
 fill_in(char *text, size_t size, char *from, char *word, char *value)
@@ -398,7 +408,7 @@ read_answer(client_t *c)
 
         if (!c->active) {
 
-            /* the server closed an idle connection */
+            /* the server has closed a connection that had no request */
 
             done(c);
             return;
@@ -525,7 +535,7 @@ finish(client_t *c, size_t body, size_t len, size_t total)
         }
     }
 
-    /* bytes after the end of the answer */
+    /* bytes behind the end of a response count as an error of the server */
 
     if (c->len > total) {
         wrong++;
@@ -576,7 +586,7 @@ expected(client_t *c, size_t body, size_t len)
 }
 
 
-/* aborts a request, every other time with a reset */
+/* aborts a request of a client, every other time with a TCP reset */
 
 static void
 leave(client_t *c)
@@ -598,7 +608,10 @@ fail(client_t *c, char *what)
 {
     if (c->reused && c->len == 0) {
 
-        /* the server closed an idle connection just when it was used again */
+        /*
+         * the server has closed an idle connection just when the client used it
+         * again: the client repeats its request
+         */
 
         retries++;
         done(c);
@@ -611,7 +624,10 @@ fail(client_t *c, char *what)
     snprintf(first_error, sizeof(first_error), "%s", what);
     c->active = 0;
 
-    /* with a delay, as retries on a refused connection would be a busy loop */
+    /*
+     * after a failure, the client sends its next request with a delay: if the
+     * server refuses connections, this would be a busy loop otherwise
+     */
     if (rate == 0) {
         c->next = now() + 0.005;
     }

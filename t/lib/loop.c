@@ -31,18 +31,27 @@
 #include <unistd.h>
 
 
-/* "wanted" is written by a reader to reset the numbers; "round" follows it */
+/*
+ * The numbers about the event loop of a worker.  A test that reads them writes
+ * "wanted" to reset them; the worker then sets "round" to the same value.
+ */
 
 typedef struct {
     volatile uint64_t  wanted;
     volatile uint64_t  round;
     volatile uint64_t  turns;
-    volatile uint64_t  longest;        /* ns, without the time in others */
-    volatile uint64_t  ran;            /* CPU time of the longest turn */
+    volatile uint64_t  longest;        /* nanoseconds of the longest turn of the
+                                          event loop, without the time for which
+                                          other processes had the processor */
+    volatile uint64_t  ran;            /* CPU time of the longest turn of the
+                                          event loop */
     volatile uint64_t  others;
-    volatile uint64_t  calls;          /* number of calls that block */
-    volatile uint64_t  waited;         /* duration of the longest one */
-    char               name[56];       /* name of the last one */
+    volatile uint64_t  calls;          /* number of calls of functions that may
+                                          block the worker */
+    volatile uint64_t  waited;         /* duration of the longest call of a
+                                          function that may block */
+    char               name[56];       /* name of the function that may block
+                                          which was called last */
 } watch_t;
 
 
@@ -94,7 +103,10 @@ begin(void)
 }
 
 
-/* a worker is a fork(): give it a file of its own */
+/*
+ * the numbers about this worker's event loop; a worker is made by fork(), and
+ * creates a file of its own for them
+ */
 
 static watch_t *
 own(void)
@@ -170,7 +182,7 @@ others(void)
 }
 
 
-/* called at the end of a turn */
+/* counts a turn of the event loop; called at its end */
 
 static void
 turn(void)

@@ -39,13 +39,18 @@
 
 
 typedef struct {
-    volatile uint64_t  fail;           /* the call to fail, 0: none */
-    volatile uint64_t  calls;          /* calls since "fail" was written */
+    volatile uint64_t  fail;           /* number of the allocation that will
+                                          fail; 0: none */
+    volatile uint64_t  calls;          /* number of allocations since a test
+                                          chose the one to fail */
     volatile uint64_t  failed;
-    volatile int64_t   blocks;         /* live allocations, and their bytes */
+    volatile int64_t   blocks;         /* number of live allocations, and their
+                                          bytes */
     volatile int64_t   bytes;
-    volatile uint64_t  later;          /* the call to fail in children */
-    volatile uint64_t  trim;           /* return free memory to the kernel */
+    volatile uint64_t  later;          /* number of the allocation that will
+                                          fail in child processes */
+    volatile uint64_t  trim;           /* 1: the process returns free memory to
+                                          the kernel */
 } memory_t;
 
 
@@ -109,7 +114,10 @@ begin(void)
 }
 
 
-/* a child starts with the live allocations of its parent */
+/*
+ * creates the file of a child process, whose numbers start with the live
+ * allocations of its parent
+ */
 
 static void
 child(void)
@@ -196,7 +204,7 @@ tell(void)
     int    n;
     void  *frames[16];
 
-    /* backtrace() may allocate, too */
+    /* the allocations of backtrace() itself cause no further backtraces */
 
     telling = 0;
 

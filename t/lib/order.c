@@ -99,14 +99,17 @@ ngx_module_t  order_module = {
 };
 
 
-/* the symbols of a dynamic module */
+/* the symbols that nginx looks up in a dynamic module */
 
 ngx_module_t  *ngx_modules[] = { &order_module, NULL };
 char          *ngx_module_names[] = { "order_module", NULL };
 char          *ngx_module_order[] = { NULL };
 
 
-/* called before nginx reads "http": replaces each postconfiguration */
+/*
+ * called before nginx reads the http block: replaces the postconfiguration
+ * function of each module by a wrapper
+ */
 
 static ngx_int_t
 order_preconfiguration(ngx_conf_t *cf)
@@ -149,7 +152,11 @@ order_preconfiguration(ngx_conf_t *cf)
 }
 
 
-/* nginx calls them in the order of its modules */
+/*
+ * calls the postconfiguration function of the next module, and records the
+ * handlers and filters that it adds; nginx calls these functions in the order
+ * of its modules
+ */
 
 static ngx_int_t
 order_wrapper(ngx_conf_t *cf)
@@ -185,7 +192,10 @@ order_wrapper(ngx_conf_t *cf)
 
     rc = ctx->postconfiguration(cf);
 
-    /* mcds also adds handlers in front of others */
+    /*
+     * looks for new handlers among all handlers of a phase, since mcds adds
+     * some in front of others
+     */
 
     for (i = 0; i <= NGX_HTTP_LOG_PHASE; i++) {
         h = cmcf->phases[i].handlers.elts;
@@ -230,7 +240,10 @@ order_add(char *kind, ngx_module_t *module, void *code)
 }
 
 
-/* the last postconfiguration, as the module is loaded after all others */
+/*
+ * the postconfiguration function of this module, which nginx calls last, since
+ * the module is loaded after all others
+ */
 
 static ngx_int_t
 order_postconfiguration(ngx_conf_t *cf)
@@ -272,7 +285,10 @@ order_postconfiguration(ngx_conf_t *cf)
 
     order_variables.len = p - order_variables.data;
 
-    /* this phase precedes any request to memcached */
+    /*
+     * the handler runs in the post-read phase, which precedes any request to
+     * memcached
+     */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_POST_READ_PHASE].handlers);
     if (h == NULL) {
@@ -304,7 +320,10 @@ order_handler(ngx_http_request_t *r)
     last = b->end;
 
     if (r->args.len) {
-        /* an address of 32 bits may be too large for ngx_hextoi() */
+        /*
+         * the address in the request is parsed by strtoul(), since one of 32
+         * bits may be too large for ngx_hextoi()
+         */
 
         from = (void *) (uintptr_t) strtoul((char *) r->args.data, NULL, 16);
         p = ngx_slprintf(p, last, "read %p\n", *(void **) from);
@@ -350,7 +369,10 @@ order_handler(ngx_http_request_t *r)
 }
 
 
-/* lists the handlers in the order of the phase engine, without the log phase */
+/*
+ * lists the handlers of phases in the order in which nginx's phase engine runs
+ * them, and those of the log phase, which it does not run, behind them
+ */
 
 static u_char *
 order_phases(u_char *p, u_char *last, ngx_http_request_t *r)
@@ -368,7 +390,10 @@ order_phases(u_char *p, u_char *last, ngx_http_request_t *r)
 
         for (n = cmcf->phases[i].handlers.nelts; n; ph++) {
 
-            /* the engine has its own steps, which are not among the handlers */
+            /*
+             * nginx's phase engine has steps of its own without a handler,
+             * which are left out
+             */
 
             if (ph->handler) {
                 p = order_phase(p, last, i, ph->handler);
@@ -405,7 +430,7 @@ order_phase(u_char *p, u_char *last, ngx_uint_t phase,
         }
     }
 
-    /* the handler of this module */
+    /* the handler of the test's own module is left out of the list */
 
     return p;
 }
@@ -421,7 +446,10 @@ order_line(u_char *p, u_char *last, char *module, void *code)
         return ngx_slprintf(p, last, "%s unknown %p 0\n", module, code);
     }
 
-    /* the file name of the program is its process title by now */
+    /*
+     * the file of nginx itself is called "nginx", since its name, as dladdr()
+     * knows it, was overwritten by the process title
+     */
 
     file = (info.dli_fbase == nginx.dli_fbase) ? "nginx"
                                                : (char *) info.dli_fname;

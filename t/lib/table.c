@@ -19,7 +19,7 @@
 #include <string.h>
 
 
-/* an entry as in nginx 1.22 to 1.31 */
+/* an entry of nginx's table of request headers, as in nginx 1.22 to 1.31 */
 
 typedef struct {
     size_t      len;

@@ -18,8 +18,8 @@
 
 
 /*
- * Initializes nginx's structures; called first.  Messages of log_level and more
- * severe ones are written to stderr.
+ * Initializes those structures of nginx that a command line tool needs; called
+ * first.  Messages of log_level and more severe ones are written to stderr.
  */
 
 void ngx_tool_init(ngx_uint_t log_level);
@@ -35,24 +35,24 @@ ngx_int_t ngx_tool_ssl_init(ngx_cycle_t *cycle);
 
 
 /*
- * Runs the event loop until *done is not 0.  Returns NGX_OK, or NGX_ERROR if no
- * event is left that could set it.
+ * Runs nginx's event loop until *done is not 0.  Returns NGX_OK, or NGX_ERROR
+ * if no event is left that could set it.
  */
 
 ngx_int_t ngx_tool_run(ngx_uint_t *done);
 
 
 /*
- * Watches a descriptor that is not a connection: the handler is called when it
- * is readable.  ev->data is the connection, whose data is the given one.
- * Returns NULL if out of memory.
+ * Watches a descriptor, such as a pipe, in the event loop: the handler is
+ * called when it is readable.  ev->data is a connection that stands for the
+ * descriptor, and has the given data.  Returns NULL if out of memory.
  */
 
 ngx_connection_t *ngx_tool_watch(int fd, ngx_event_handler_pt handler,
     void *data);
 
 
-/* Stops watching; the descriptor stays open. */
+/* Ends the watch of a descriptor, which stays open. */
 
 void ngx_tool_unwatch(ngx_connection_t *c);
 
@@ -66,18 +66,19 @@ ngx_int_t ngx_tool_conf_open(ngx_conf_t *cf, ngx_str_t *path);
 
 
 /*
- * Reads the words of the next directive into cf->args.  Returns NGX_OK for a
- * directive that ends with ";", NGX_CONF_BLOCK_START for one that ends with
- * "{", NGX_CONF_BLOCK_DONE at "}", NGX_CONF_FILE_DONE at the end, or NGX_ERROR,
- * which is logged.
+ * Reads the words of the next directive of nginx's configuration into cf->args.
+ * Returns NGX_OK for a directive that ends with ";", NGX_CONF_BLOCK_START for
+ * one that ends with "{", NGX_CONF_BLOCK_DONE at "}", NGX_CONF_FILE_DONE at the
+ * end, or NGX_ERROR, which is logged.
  */
 
 ngx_int_t ngx_tool_conf_read(ngx_conf_t *cf);
 
 
 /*
- * Skips to the end of a block in another language whose start was read.
- * Returns NGX_OK, or NGX_ERROR, which is logged.
+ * Skips to the end of a block of nginx's configuration in another language,
+ * such as content_by_lua_block, whose start was read.  Returns NGX_OK, or
+ * NGX_ERROR, which is logged.
  */
 
 ngx_int_t ngx_tool_conf_skip(ngx_conf_t *cf);

@@ -6,13 +6,16 @@
  */
 
 
-/* the file is included for ngx_conf_read_token(), which is static */
+/*
+ * nginx's source ngx_conf_file.c is included for its function
+ * ngx_conf_read_token(), which is static
+ */
 
 #include <ngx_conf_file.c>
 #include "ngx_tool.h"
 
 
-/* the maximum size of a file, bytes */
+/* the maximum size of a file of nginx's configuration, bytes */
 #define NGX_TOOL_CONF_SIZE        (16 * 1024 * 1024)
 
 
@@ -76,7 +79,8 @@ ngx_tool_conf_open(ngx_conf_t *cf, ngx_str_t *path)
     (void) close(fd);
 
     /*
-     * the whole file is in the buffer: ngx_conf_read_token() must not read more
+     * the whole file of the configuration is in the buffer, so that
+     * ngx_conf_read_token() must not read more
      */
 
     cf->conf_file->file.info.st_size = b->last - b->start;
@@ -102,7 +106,10 @@ ngx_tool_conf_read(ngx_conf_t *cf)
 }
 
 
-/* Lua: braces within strings and comments do not count */
+/*
+ * skips a block of Lua in nginx's configuration, up to its closing brace;
+ * braces within strings and comments of Lua do not count
+ */
 
 ngx_int_t
 ngx_tool_conf_skip(ngx_conf_t *cf)
@@ -179,8 +186,8 @@ ngx_tool_conf_skip_string(ngx_buf_t *b)
 
 
 /*
- * Skips "[[ ... ]]", "[=[ ... ]=]", "--[[ ... ]]" or a "--" comment at the
- * current position.  Returns 1 if there was one.
+ * Skips a long string or a comment of Lua at the current position: "[[ ... ]]",
+ * "[=[ ... ]=]", "--[[ ... ]]" or "--".  Returns 1 if there was one.
  */
 
 static ngx_uint_t
@@ -226,7 +233,10 @@ ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b)
 }
 
 
-/* the length of "[[", "[=[" and so on at p, or 0 */
+/*
+ * the length of the start of a long string of Lua at p: "[[", "[=[" and so on;
+ * 0 if there is none
+ */
 
 static size_t
 ngx_tool_conf_bracket(u_char *p, u_char *last, u_char ch)

@@ -12,7 +12,7 @@
 
 #ifdef ngx_src_file
 
-/* Angie's function has the source file as an argument, too */
+/* Angie's ngx_log_error_core() has the source file as an argument, too */
 
 void
 ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, const char *filename,

@@ -13,15 +13,21 @@
 
 #if (NGX_SSL)
 
-/* Angie's API about certificates would need more of its files */
+/*
+ * the tool leaves out Angie's API, whose part about certificates would need
+ * more of Angie's sources
+ */
 
 #undef NGX_API
 
-/* the sources are included, as static functions create their configurations */
+/*
+ * nginx's sources for TLS are included, since the functions that create their
+ * configurations are static
+ */
 
 #include <ngx_event_openssl.c>
 
-/* nginx 1.27.2 and later have this file */
+/* nginx 1.27.2 and later have the source ngx_event_openssl_cache.c */
 
 #if __has_include(<ngx_event_openssl_cache.c>)
 #define NGX_TOOL_SSL_CACHE        1

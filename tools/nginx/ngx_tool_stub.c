@@ -35,7 +35,10 @@ ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
 }
 
 
-/* the program ends before an address expires */
+/*
+ * replaces the function that resolves a server's name again: the tool ends
+ * before an address expires
+ */
 
 void
 ngx_mcds_resolve_connected(ngx_mcds_server_t *server)

@@ -248,10 +248,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /*
-     * a counter must not be incremented by a key that mcds reserves: this could
-     * take the lock of another key
-     */
+    /* a counter with a reserved key could take the lock of another key */
 
     if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
         return "a key ends with a reserved suffix";

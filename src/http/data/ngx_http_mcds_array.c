@@ -588,10 +588,7 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
 
     if (ar->method == NGX_HTTP_PATCH && ar->remove.n) {
 
-        /*
-         * the values of the array that are not removed stay as they are, even
-         * if mcds would spell their JSON otherwise
-         */
+        /* values of the array that stay keep the spelling of their JSON */
 
         ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
 

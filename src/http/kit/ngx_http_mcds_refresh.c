@@ -205,10 +205,7 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /*
-     * ngx_get_connection() uses the descriptor only as an index, and index 0 is
-     * always valid
-     */
+    /* ngx_get_connection() uses the descriptor only as an index: 0 is one */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -475,10 +472,7 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /*
-     * an empty structure for the request's body tells nginx that the body has
-     * been read
-     */
+    /* an empty structure tells nginx that the request's body has been read */
 
     main->request_body = ngx_pcalloc(main->pool,
                                      sizeof(ngx_http_request_body_t));
