@@ -228,8 +228,8 @@ ngx_http_mcds_line_put(ngx_http_mcds_text_t *to, ngx_str_t *text)
 
 
 /*
- * 1 if a stored JSON text is a string without escapes: it need not be parsed,
- * as most of them
+ * 1 if a stored JSON text is a string without escapes, as most are: it need not
+ * be parsed
  */
 
 static ngx_uint_t

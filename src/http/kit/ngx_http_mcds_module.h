@@ -25,8 +25,10 @@ typedef struct ngx_http_mcds_feature_s  ngx_http_mcds_feature_t;
 
 
 typedef struct {
-    ngx_array_t                 pools;    /* array of ngx_mcds_pool_t * */
-    ngx_array_t                 features; /* array of
+    ngx_array_t                 pools;    /* the pools of memcached servers,
+                                             array of ngx_mcds_pool_t * */
+    ngx_array_t                 features; /* the features of mcds, such as the
+                                             cache, array of
                                              ngx_http_mcds_feature_t * */
     size_t                      task_size;  /* bytes of a request's task, with
                                                the contexts of all features */
@@ -76,8 +78,9 @@ typedef struct {
 
     ngx_http_handler_pt         handler;  /* the content handler that mcds has
                                              set for the location, or NULL */
-    ngx_str_t                   handler_name;  /* the directive that set the
-                                                  content handler */
+    ngx_str_t                   handler_name;  /* the directive of mcds that has
+                                                  set the content handler of the
+                                                  location */
     ngx_http_mcds_place_t       handler_place;
 } ngx_http_mcds_loc_conf_t;
 

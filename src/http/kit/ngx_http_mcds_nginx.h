@@ -82,7 +82,10 @@
 #include <ngx_http.h>
 
 
-/* the newest version of nginx whose source was compared with the list above */
+/*
+ * the newest version of nginx whose source was compared with the list above, of
+ * the facts about nginx that mcds relies on
+ */
 
 #ifndef NGX_HTTP_MCDS_NGINX
 #define NGX_HTTP_MCDS_NGINX  1031005

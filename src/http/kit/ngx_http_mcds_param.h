@@ -46,17 +46,20 @@ typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
 struct ngx_http_mcds_param_s {
     ngx_str_t                 name;
     ngx_http_mcds_param_pt    set;
-    size_t                    offset;   /* the field's place and size in the
-                                           configuration; the macro
+    size_t                    offset;   /* the offset and the size of the
+                                           parameter's field in the structure of
+                                           the directive; the macro
                                            ngx_http_mcds_field() gives both */
     size_t                    size;
-    int64_t                   low;      /* the smallest valid number, time or
-                                           size */
-    int64_t                   high;     /* the largest valid number, time or
-                                           size; 0: no limit */
+    int64_t                   low;      /* the smallest valid value of the
+                                           parameter: a number, time or size */
+    int64_t                   high;     /* the largest valid value of the
+                                           parameter; 0: no limit */
     int64_t                   init;     /* the default value of the parameter */
-    void                     *post;     /* ngx_conf_enum_t: words that stand
-                                           for numbers, or NULL */
+    void                     *post;     /* words that are valid values of the
+                                           parameter, and the numbers that they
+                                           stand for, ngx_conf_enum_t; or
+                                           NULL */
 };
 
 

@@ -29,8 +29,9 @@ typedef struct {
 
 typedef struct {
     char                     *name;
-    char                     *low;      /* unit printed behind the lower
-                                           bound of a parameter's value */
+    char                     *low;      /* the unit that error messages have
+                                           behind the lower bound of a
+                                           parameter's value */
     ngx_http_mcds_unit_t     *units;    /* units of a parameter's value, the
                                            largest first; the last unit is 1 */
 } ngx_http_mcds_kind_t;

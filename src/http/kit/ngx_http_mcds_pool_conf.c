@@ -21,9 +21,11 @@ typedef struct {
 
 typedef struct {
     ngx_str_t          name;
-    ngx_uint_t         args;           /* the largest number of words of the
-                                          parameter, with its name; 2 or more */
-    ngx_uint_t         many;           /* 1: the parameter may be repeated */
+    ngx_uint_t         args;           /* the largest number of words that a
+                                          parameter of the mcds_pool block has,
+                                          with its name; 2 or more */
+    ngx_uint_t         many;           /* 1: a mcds_pool block may have the
+                                          parameter several times */
     char            *(*set)(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
                             ngx_uint_t data);
     ngx_uint_t         data;

@@ -25,10 +25,12 @@ typedef void (*ngx_http_mcds_post_pt)(void *data, ngx_uint_t status);
 
 typedef struct {
     ngx_http_conf_ctx_t        *ctx;      /* configuration of the virtual
-                                             server that has the location */
+                                             server with the location to which
+                                             the body is posted */
     ngx_str_t                   uri;
     ngx_str_t                   args;
-    ngx_str_t                   type;     /* Content-Type of the body */
+    ngx_str_t                   type;     /* Content-Type of the body that is
+                                             posted */
     ngx_str_t                   name;     /* the name of an additional request
                                              header */
     ngx_str_t                   value;    /* the value of the additional

@@ -205,7 +205,7 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /* ngx_get_connection() uses the descriptor only as an index: 0 is one */
+    /* ngx_get_connection() uses the descriptor only as an index; 0 is valid */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 

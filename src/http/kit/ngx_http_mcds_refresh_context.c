@@ -54,7 +54,7 @@ static ngx_int_t ngx_http_mcds_refresh_captures(ngx_http_request_t *main,
 
 
 static ngx_str_t  ngx_http_mcds_refresh_hidden[] = {
-    ngx_string("if-"),                     /* the prefix of all names "if-*" */
+    ngx_string("if-"),                     /* a prefix: all headers "if-*" */
     ngx_string("range"),
     ngx_string("expect"),
     ngx_string("upgrade"),

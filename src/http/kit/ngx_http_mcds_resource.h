@@ -45,8 +45,8 @@ typedef ngx_int_t (*ngx_http_mcds_resource_pt)(ngx_http_mcds_resource_t *res);
 struct ngx_http_mcds_resource_s {
     ngx_http_request_t         *request;
     ngx_pool_t                 *pool;
-    ngx_uint_t                  waiting;   /* operations that memcached has not
-                                              answered */
+    ngx_uint_t                  waiting;   /* number of the request's operations
+                                              that memcached has not answered */
     ngx_http_mcds_resource_pt   answer;    /* responds to the request when
                                               memcached has answered all
                                               operations */
@@ -55,7 +55,8 @@ struct ngx_http_mcds_resource_s {
                                               waits in a phase; NULL: it waits
                                               in its content handler */
     ngx_str_t                   body;
-    ngx_str_t                   match;     /* value of If-Match, or empty */
+    ngx_str_t                   match;     /* value of the request header
+                                              If-Match, or empty */
     ngx_str_t                   none_match;
 
     /* fields that only ngx_http_mcds_resource.c uses */

@@ -38,8 +38,9 @@ struct ngx_http_mcds_park_s {
     ngx_http_request_t         *request;
     ngx_http_mcds_park_pt       handler;
     void                       *data;
-    ngx_queue_t                 queue;    /* in the worker's list of requests
-                                             that continue, if "woken" is set */
+    ngx_queue_t                 queue;    /* link in the worker's list of
+                                             requests that continue at the end
+                                             of this turn of the event loop */
 
     unsigned                    parked:1;
     unsigned                    woken:1;  /* 1: the request continues at the
@@ -57,10 +58,11 @@ struct ngx_http_mcds_park_s {
 
 typedef struct {
     ngx_http_request_t         *request;
-    ngx_uint_t                  waiting;  /* results that the request waits
-                                             for */
-    ngx_uint_t                  needed;   /* results that the request waits for
-                                             even if it is for a static file */
+    ngx_uint_t                  waiting;  /* number of results that the request
+                                             waits for */
+    ngx_uint_t                  needed;   /* number of results that the request
+                                             waits for even if it is for a
+                                             static file */
     ngx_http_mcds_park_t        park;
     ngx_mcds_budget_t           budget;   /* limits the sum of the request's
                                              waits for memcached */
@@ -69,8 +71,9 @@ typedef struct {
 
     unsigned                    begun:1;     /* 1: a feature takes part in the
                                                 request's precontent phase */
-    unsigned                    suspended:1; /* 1: the request waits in the
-                                                decide handler */
+    unsigned                    suspended:1; /* 1: the request waits in
+                                                ngx_http_mcds_decide_handler(),
+                                                in the precontent phase */
     unsigned                    refresh:1;   /* 1: the request is a refresh,
                                                 which has no client */
     unsigned                    seeded:1;    /* 1: the request has waited for
@@ -84,14 +87,14 @@ typedef struct {
  * memcached.  All members but name, size and cleanup may be NULL.
  *
  * size: bytes of the feature's context in a task, which begins with a pointer
- * to the task and is otherwise zeroed.  offset: the context's place, set by
- * the kit.
+ * to the task and is otherwise zeroed.  offset: the context's place in the
+ * task, set by ngx_http_mcds_feature_add().
  *
  * prepare: called when the configuration has been read; the feature may still
- * require the zone.  init: called when the zone is known; the feature may add
- * handlers of phases.  zone: called when the shared memory exists; *data is
- * the feature's memory in it, NULL at first, and is kept through reloads.
- * exit: called when the worker exits, while pools still work.
+ * require the shared memory zone.  init: called when it is known whether there
+ * is a zone; the feature may add handlers of phases.  zone: called when the
+ * zone exists; *data is the feature's memory in it, NULL at first, and is kept
+ * through reloads.  exit: called when the worker exits, while pools still work.
  *
  * first: called before any operation is sent; start: sends operations.  Both
  * return NGX_DECLINED to continue, or the result of the phase's handler.  The
