@@ -35,15 +35,18 @@ typedef struct ngx_http_mcds_numbers_s    ngx_http_mcds_numbers_t;
 
 typedef struct {
     ngx_str_t                   name;
-    ngx_uint_t                  warned;   /* 1: the log has a warning that the
-                                             variable was read too early */
-    ngx_uint_t                  refused;  /* 1: the log has a warning that the
-                                             value of "by=" is no number */
+    ngx_uint_t                  warned;   /* 1: nginx has logged that the
+                                             counter's variable was read too
+                                             early */
+    ngx_uint_t                  refused;  /* 1: nginx has logged that the value
+                                             of the counter's "by=" is no
+                                             number */
 } ngx_http_mcds_number_var_t;
 
 
 typedef struct {
-    ngx_array_t                 numbers;  /* array of
+    ngx_array_t                 numbers;  /* the variables of all counters,
+                                             array of
                                              ngx_http_mcds_number_var_t */
     ngx_mcds_outbox_t          *outbox;   /* counts in the shared memory zone
                                              that memcached does not have yet;
@@ -60,8 +63,8 @@ typedef struct {
 typedef struct {
     ngx_mcds_pool_t            *pool;
 
-    ngx_array_t                *counters; /* array of
-                                             ngx_http_mcds_counter_t */
+    ngx_array_t                *counters; /* the counters of the location, array
+                                             of ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
     ngx_mcds_stat_t           **counter_stats;  /* the statistics of each
                                                    counter */
@@ -85,8 +88,8 @@ struct ngx_http_mcds_counter_s {
     ngx_uint_t                  index;    /* the index of the variable that
                                              shows the counter's number */
     ngx_http_complex_value_t    key;
-    ngx_http_complex_value_t   *filter;   /* the value of "if="; NULL: the
-                                             counter counts all requests */
+    ngx_http_complex_value_t   *filter;   /* the value of the counter's "if=";
+                                             NULL: all requests count */
     ngx_http_mcds_visitor_t    *visitor;  /* the parameters of
                                              mcds_visitor_counter; NULL: the
                                              counter counts each request */
@@ -94,14 +97,15 @@ struct ngx_http_mcds_counter_s {
     /* fields for counters of mcds_counter, not for those of visitors */
 
     int64_t                     delta;
-    ngx_http_complex_value_t   *by;       /* the value of "by=", which replaces
-                                             "delta"; NULL: not given */
+    ngx_http_complex_value_t   *by;       /* the value of the counter's "by=",
+                                             which replaces "delta", or NULL */
     uint64_t                    initial;
     uint32_t                    ttl;
     ngx_mcds_period_t           period;
-    ngx_array_t                *statuses; /* ngx_uint_t: statuses of responses
-                                             that count, of which 1 to 5 stand
-                                             for 1xx to 5xx; NULL: all */
+    ngx_array_t                *statuses; /* statuses of the responses that the
+                                             counter counts, array of
+                                             ngx_uint_t; 1 to 5 stand for 1xx to
+                                             5xx; NULL: all */
     ngx_msec_t                  flush;    /* milliseconds that a worker collects
                                              counts for; 0: each is sent at
                                              once */
@@ -137,7 +141,7 @@ struct ngx_http_mcds_counter_s {
 };
 
 
-/* the number that one request shows for one variable */
+/* the number that one request shows for the variable of one counter */
 
 struct ngx_http_mcds_number_s {
     ngx_http_mcds_task_t       *task;

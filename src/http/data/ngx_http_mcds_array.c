@@ -29,11 +29,12 @@ typedef struct {
     ngx_uint_t                   type;
     ngx_uint_t                   rc;
     ngx_uint_t                   refused;  /* 1: If-Match or If-None-Match does
-                                              not permit the change */
+                                              not permit the request to change
+                                              the array */
     ngx_mcds_array_done_t        done;
 
-    ngx_http_mcds_text_t         text;     /* the body of the response to a
-                                              GET */
+    ngx_http_mcds_text_t         text;     /* the body of the response to a GET
+                                              of an array */
     uint64_t                     cas;
     uint32_t                     crc;
 

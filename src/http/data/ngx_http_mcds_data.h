@@ -51,9 +51,12 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_pool_t            *pool;
-    ngx_array_t                *pushes;    /* array of
+    ngx_array_t                *pushes;    /* the directives mcds_array_push of
+                                              the location, array of
                                               ngx_http_mcds_array_conf_t */
-    ngx_array_t                *gets;      /* array of ngx_http_mcds_get_t */
+    ngx_array_t                *gets;      /* the directives mcds_table_lookup
+                                              of the location, array of
+                                              ngx_http_mcds_get_t */
     ngx_http_mcds_array_conf_t *array;
     ngx_http_mcds_table_conf_t *table;
 
@@ -71,9 +74,10 @@ typedef struct {
 
 
 typedef struct {
-    ngx_array_t                 confs;     /* array of ngx_http_mcds_data_conf_t
-                                              *: locations, servers and the http
-                                              block that need a pool */
+    ngx_array_t                 confs;     /* configurations of locations,
+                                              servers and the http block that
+                                              need a pool, array of
+                                              ngx_http_mcds_data_conf_t * */
     ngx_uint_t                  pushes;
     ngx_uint_t                  early;     /* 1: there are lookups in tables in
                                               the rewrite phase */

@@ -49,8 +49,8 @@ struct ngx_http_mcds_table_api_s {
     uint32_t                     ttl;
     ngx_uint_t                   rc;
 
-    ngx_mcds_table_item_t       *items;    /* the elements that the request
-                                              changes */
+    ngx_mcds_table_item_t       *items;    /* the elements of the table that the
+                                              request changes */
     ngx_uint_t                   n;
     ngx_mcds_table_change_t      change;
 
@@ -59,8 +59,8 @@ struct ngx_http_mcds_table_api_s {
     ngx_mcds_value_t            *value;
     uint64_t                     cas;
     uint32_t                     crc;
-    int64_t                      left;     /* seconds until the element
-                                              expires; -1: never */
+    int64_t                      left;     /* seconds until the element of the
+                                              table expires; -1: never */
     ngx_uint_t                   found;
 
     /* fields for a request that lists a whole table */

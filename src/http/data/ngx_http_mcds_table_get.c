@@ -40,7 +40,9 @@ typedef struct {
 struct ngx_http_mcds_get_ctx_s {
     ngx_http_mcds_task_t       *task;
     ngx_uint_t                  waiting;
-    ngx_list_t                  got;       /* list of ngx_http_mcds_got_t */
+    ngx_list_t                  got;       /* the lookups that the request has
+                                              started, list of
+                                              ngx_http_mcds_got_t */
 };
 
 

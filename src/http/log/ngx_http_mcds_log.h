@@ -49,8 +49,10 @@ typedef struct {
     ngx_mcds_log_t              log;
     ngx_mcds_log_writer_t      *writer;
     ngx_mcds_log_writer_t      *poster;
-    ngx_uint_t                  written;   /* 1: a mcds_log writes the log */
-    ngx_uint_t                  shown;     /* 1: a mcds_log_api shows the log */
+    ngx_uint_t                  written;   /* 1: a directive mcds_log writes
+                                              lines to the log */
+    ngx_uint_t                  shown;     /* 1: a directive mcds_log_api shows
+                                              the log */
 
     ngx_http_mcds_place_t       chunk_place;   /* file and line of the directive
                                                   with the log's "chunk="; line
@@ -67,9 +69,10 @@ typedef struct {
     ngx_str_t                   name;
     ngx_str_t                   pool;
     ngx_str_t                   format_name;
-    ngx_msec_t                  chunk;     /* milliseconds of which the log
-                                              stores the lines together; 0: the
-                                              directive does not say */
+    ngx_msec_t                  chunk;     /* the parameter "chunk=",
+                                              milliseconds: lines of such a time
+                                              are stored together; 0: not
+                                              given */
     ngx_uint_t                  chunks;
     size_t                      max_chunk;
     ngx_http_complex_value_t   *filter;
@@ -86,18 +89,21 @@ typedef struct {
 
 
 typedef struct {
-    ngx_array_t                *logs;      /* array of ngx_http_mcds_log_use_t
-                                              *: the location's mcds_log */
+    ngx_array_t                *logs;      /* the directives mcds_log of the
+                                              location, array of
+                                              ngx_http_mcds_log_use_t * */
     ngx_http_mcds_log_use_t    *read;
 } ngx_http_mcds_log_conf_t;
 
 
 typedef struct {
-    ngx_array_t                 uses;      /* array of ngx_http_mcds_log_use_t
-                                              *: all directives */
-    ngx_array_t                 logs;      /* array of ngx_http_mcds_log_t * */
-    ngx_array_t                 formats;   /* array of
-                                              ngx_http_mcds_log_format_t * */
+    ngx_array_t                 uses;      /* all directives mcds_log and
+                                              mcds_log_api, array of
+                                              ngx_http_mcds_log_use_t * */
+    ngx_array_t                 logs;      /* all logs in memcached, array of
+                                              ngx_http_mcds_log_t * */
+    ngx_array_t                 formats;   /* all formats of log_format, array
+                                              of ngx_http_mcds_log_format_t * */
 } ngx_http_mcds_log_main_t;
 
 

@@ -67,14 +67,15 @@ typedef struct {
                                              got, in the order of their ids */
     ngx_uint_t                nknown;
     ngx_uint_t                look;       /* number of the last read of the log
-                                             that may return lines in
-                                             "known" */
+                                             that may return lines which the
+                                             client has got */
 
     ngx_http_mcds_log_out_t   out;
-    ngx_uint_t                dropped;    /* number of log lines that the client
-                                             was too slow for */
+    ngx_uint_t                dropped;    /* number of log lines that were
+                                             dropped, since the client was too
+                                             slow */
     ngx_uint_t                rc;         /* the last result of memcached that
-                                             the client was told */
+                                             was reported to the client */
 } ngx_http_mcds_follow_t;
 
 

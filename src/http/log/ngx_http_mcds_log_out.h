@@ -21,8 +21,8 @@ typedef struct {
     ngx_queue_t               pieces;     /* buffers with log lines that were
                                              not sent yet, the oldest first */
     ngx_queue_t               free;
-    ngx_msec_t                sent;       /* time at which the client was last
-                                             sent something */
+    ngx_msec_t                sent;       /* time at which the worker last sent
+                                             something to the client */
 } ngx_http_mcds_log_out_t;
 
 

@@ -28,19 +28,22 @@
 struct ngx_http_mcds_top_s {
     ngx_str_t                   name;
     ngx_http_mcds_place_t       place;    /* file and line of the directive that
-                                             names the list first */
-    ngx_str_t                   pool;     /* the name of the list's pool, or
-                                             empty */
-    ngx_str_t                   prefix;   /* the beginning of keys that the list
-                                             does not show */
+                                             is the first to name this list of
+                                             the most counted keys */
+    ngx_str_t                   pool;     /* the name of the pool that has the
+                                             list, or empty */
+    ngx_str_t                   prefix;   /* the beginning of keys, which the
+                                             list leaves out when it shows
+                                             them */
     ngx_mcds_top_t              top;
     ngx_uint_t                  declared; /* 1: a mcds_counter_top declares the
-                                             list */
+                                             list of the most counted keys */
 };
 
 
 typedef struct {
-    ngx_array_t                 tops;     /* array of ngx_http_mcds_top_t * */
+    ngx_array_t                 tops;     /* the lists of the most counted keys,
+                                             array of ngx_http_mcds_top_t * */
 } ngx_http_mcds_top_conf_t;
 
 

@@ -19,7 +19,8 @@
 
 
 typedef struct {
-    ngx_array_t                 writebacks;  /* array of
+    ngx_array_t                 writebacks;  /* the destinations of
+                                                mcds_counter_writeback, array of
                                                 ngx_http_mcds_writeback_t * */
 } ngx_http_mcds_writeback_main_t;
 
