@@ -292,7 +292,7 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 
         for (i = 0; mcds_long[i].option.val != c; i++) { /* void */ }
 
-        /* an option's value that is empty may be an unset shell variable */
+        /* an option's empty value may be that of an unset shell variable */
 
         if (optarg && *optarg == '\0' && c != 'P' && c != 'N') {
             mcds_usage(m, "--%s must not be empty", mcds_long[i].option.name);
@@ -727,8 +727,6 @@ mcds_no_memory(void)
     exit(MCDS_NO);
 }
 
-
-/* allocates zeroed memory */
 
 void *
 mcds_alloc(mcds_t *m, size_t size)

@@ -102,7 +102,7 @@ typedef struct {
 
 
 /*
- * a block of nginx's configuration, and the list of its server{} blocks; see
+ * a block of nginx's configuration, and the list of all its blocks; see
  * mcds_site.h
  */
 
@@ -128,8 +128,10 @@ typedef struct {
     ngx_pool_t       *memory;     /* memory that lives until the tool ends */
     ngx_cycle_t      *cycle;      /* nginx's cycle, with the paths of nginx's
                                      files */
-    ngx_array_t       pools;      /* array of ngx_mcds_pool_t * */
-    ngx_array_t       directives; /* array of mcds_directive_t */
+    ngx_array_t       pools;      /* the pools of memcached servers, array of
+                                     ngx_mcds_pool_t * */
+    ngx_array_t       directives; /* the directives of the module mcds, array of
+                                     mcds_directive_t */
     mcds_sites_t     *sites;      /* the blocks of nginx's configuration; NULL:
                                      the tool reads none */
 
@@ -293,7 +295,7 @@ typedef struct {
     ngx_uint_t         has;
     uint64_t           cas;
     int64_t            ttl;
-    ngx_str_t          text;      /* the value of the item */
+    ngx_str_t          text;      /* the value of the item that was read */
     ngx_mcds_value_t  *value;     /* the memory of the item's value */
 } mcds_answer_t;
 

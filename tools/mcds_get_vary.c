@@ -96,7 +96,7 @@ mcds_get_by_route(ngx_str_t *names)
 
 /*
  * adds a variant of a page if its headers match; the location and URI that
- * nginx chooses are unknown, but the variant has a hash of its own
+ * nginx would choose are unknown, but each variant has the hash of its own
  */
 
 static void

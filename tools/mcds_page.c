@@ -43,7 +43,8 @@ typedef struct {
     ngx_uint_t        v6;
     in_port_t         port;
     ngx_uint_t        best;
-    ngx_array_t       servers;    /* array of ngx_http_core_srv_conf_t * */
+    ngx_array_t       servers;    /* the server{} blocks chosen so far, array of
+                                     ngx_http_core_srv_conf_t * */
 } mcds_choice_t;
 
 

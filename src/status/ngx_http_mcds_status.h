@@ -91,15 +91,17 @@ typedef enum {
 
 
 typedef struct {
-    ngx_str_t                name;      /* the name of a field; empty in the
-                                           last row of the table */
+    ngx_str_t                name;      /* the name of a number in the
+                                           statistics; empty in the last row of
+                                           the table */
     ngx_uint_t               index;
 } ngx_http_mcds_status_field_t;
 
 
 typedef struct {
     ngx_uint_t                     kind;
-    char                          *name;    /* name of the member of the JSON */
+    char                          *name;    /* the name of the JSON member that
+                                               shows the group of statistics */
     char                          *metric;
     char                          *label;   /* the metric's label whose values
                                                are the names of the fields */

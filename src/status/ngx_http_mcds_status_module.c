@@ -16,9 +16,10 @@
 
 typedef struct {
     ngx_uint_t                on;
-    ngx_uint_t                format;   /* the only format that the location
-                                           has, or NGX_HTTP_MCDS_STATUS_AUTO */
-    ngx_array_t              *hosts;    /* array of
+    ngx_uint_t                format;   /* the only format in which the location
+                                           shows statistics, or
+                                           NGX_HTTP_MCDS_STATUS_AUTO */
+    ngx_array_t              *hosts;    /* other hosts of the site, array of
                                            ngx_http_mcds_status_host_t */
 } ngx_http_mcds_status_conf_t;
 
@@ -283,7 +284,7 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
                                          "text/plain; version=0.0.4; "
                                          "charset=utf-8");
 
-    default: /* the format NGX_HTTP_MCDS_STATUS_JSON */
+    default: /* the format of the statistics is NGX_HTTP_MCDS_STATUS_JSON */
 
         if (ngx_mcds_stats && ngx_http_mcds_status_arg(r, "memory")) {
             ngx_mcds_pool_usage(
