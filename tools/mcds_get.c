@@ -470,8 +470,8 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
     mcds_put(o, "tags_state", json_string(state));
 
     /*
-     * the state after purges replaces the page's own state, unless it is only
-     * "unknown"
+     * the state after purges, unless it is "valid", replaces the page's own
+     * state; "unknown" replaces only "fresh"
      */
 
     was = json_object_get(o, "state");

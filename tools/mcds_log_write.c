@@ -362,8 +362,8 @@ mcds_write_end(mcds_write_t *w)
     ngx_mcds_log_close(w->writer);
 
     /*
-     * waits until memcached has the size of the last lines, too, an item from
-     * which other writers know that they were added
+     * waits until memcached has the new size of the log's items, too, by which
+     * other writers find an item with room for their lines
      */
 
     mcds_settle(w->m);

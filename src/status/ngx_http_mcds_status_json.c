@@ -356,8 +356,8 @@ ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
 
 
 /*
- * appends a time in the life of a memcached server to the JSON, such as that of
- * the next attempt to connect; null: a server that is up has no such time
+ * appends a time of a memcached server's circuit breaker to the JSON, such as
+ * that of the next probe; null: the server is up and has no such time
  */
 
 static void

@@ -13,8 +13,8 @@
 
 
 /*
- * The parts of a detached refresh, the request without a client that builds a
- * page again in the background:
+ * The parts of a detached refresh, a request without a client in the
+ * background, which builds a page again, posts counts or the like:
  *
  *   connection    free slot of the worker, descriptor -1, never closed
  *     pool        ngx_http_mcds_refresh_t, log, addresses, reference to TLS

@@ -17,13 +17,13 @@
 
 
 /*
- * The handler of a refresh, a request without a client that builds a page
- * again: called once, when that request has ended, successfully or not.  rc is
- * the code that the request was finalized with.  If nginx has sent an error
- * page, for an error such as 502, rc is NGX_OK, and the status is in the
- * header that was filtered.  rc is NGX_OK, too, for a truncated response,
- * where the filter has seen no last_in_chain.  The request and its pool still
- * exist; a posted event frees both soon after.
+ * The handler of a refresh, a request without a client, which builds a page
+ * again, posts counts or the like: called once, when the request has ended,
+ * successfully or not.  rc is the code that the request was finalized with.  If
+ * nginx has sent an error page, for an error such as 502, rc is NGX_OK, and the
+ * status is in the header that was filtered.  rc is NGX_OK, too, for a
+ * truncated response, where the filter has seen no last_in_chain.  The request
+ * and its pool still exist; a posted event frees both soon after.
  */
 
 typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,
@@ -31,16 +31,16 @@ typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,
 
 
 /*
- * Makes a copy of the request r to refresh a page, which lives on a connection
- * and a pool of its own: a background subrequest of a main request that never
- * runs, as GET, without a body, without the Range, If-*, Expect, Upgrade, TE,
- * Content-Length, Transfer-Encoding, Trailer and hop-by-hop headers (RFC 9110,
- * 7.6.1).
- * Headers named in Connection stay, as they do in nginx: otherwise a client
- * could hide from the origin a header that is part of the page's key.  Nothing
- * in the copy points into r or into r's connection, so r may end at any time.
- * The copy continues at r's current phase, r->phase_handler, so that no
- * earlier phase runs again.
+ * Makes a copy of the request r that has no client, to refresh a page or for
+ * other work in the background.  It lives on a connection and a pool of its
+ * own: a background subrequest of a main request that never runs, as GET,
+ * without a body, without the Range, If-*, Expect, Upgrade, TE, Content-Length,
+ * Transfer-Encoding, Trailer and hop-by-hop headers (RFC 9110, 7.6.1).  Headers
+ * named in Connection stay, as they do in nginx: otherwise a client could hide
+ * from the origin a header that is part of the page's key.  Nothing in the copy
+ * points into r or into r's connection, so r may end at any time.  The copy
+ * continues at r's current phase, r->phase_handler, so that no earlier phase
+ * runs again.
  *
  * Returns the copy, on which the caller sets its context; the copy runs from a
  * posted event, not inside this call.  NULL when out of memory or of

@@ -30,7 +30,7 @@
 /*
  * The shares of statistics, of the statistics of servers, and of hot keys in
  * the shared memory zone, each 1/n of its size; the rest is for copies of
- * pages. Statistics of servers may take twice as much as others, so that they
+ * pages.  Statistics of servers may take twice as much as others, so that they
  * still find room when the others have used up theirs.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4

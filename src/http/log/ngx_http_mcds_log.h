@@ -161,7 +161,7 @@ ngx_int_t ngx_http_mcds_log_read_handler(ngx_http_request_t *r);
 /*
  * Sets the range of log lines that a request asks for, by its arguments
  * "first", "last" and "limit", and by the id of a line in "after", which may be
- * empty. NGX_DECLINED: an argument is not valid, *detail is the text for
+ * empty.  NGX_DECLINED: an argument is not valid, *detail is the text for
  * problem details; NGX_ERROR: out of memory.
  */
 

@@ -241,7 +241,7 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
 /*
  * Returns 1 if an exiting worker may leave the counts for a destination
- * unposted. After a reload, new workers post them.  When nginx stops, or a new
+ * unposted.  After a reload, new workers post them.  When nginx stops, or a new
  * binary starts with other shared memory, this worker has to post the counts
  * now.
  */
