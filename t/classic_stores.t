@@ -91,7 +91,7 @@ EOT
 
     counters($store, @hosts);
     pages($name, $store, @hosts);
-    large("/large/$name", @hosts);
+    large("/large/$name", $store, @hosts);
     visitors(@hosts);
 
     $_->quit() for @hosts;
@@ -168,13 +168,13 @@ sub pages {
 # one that takes several items
 
 sub large {
-    my ($uri, @hosts) = @_;
+    my ($uri, $store, @hosts) = @_;
 
     my $body = $hosts[0]->get($uri)->body();
 
     is(length $body, 3_000_000, 'a large page');
-    ok(wait_for(sub { $hosts[1]->get($uri)->header('X-Cache') eq 'HIT' }, 5),
-        'is stored');
+    ok(wait_for(sub { defined $store->get("<>$uri") }), 'is stored');
+    is($hosts[1]->get($uri)->header('X-Cache'), 'HIT', 'for all hosts');
     ok($hosts[1]->get($uri)->body() eq $body, 'byte by byte');
     is($o->count($uri), 1, 'once');
 }
