@@ -282,7 +282,10 @@ ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc)
 
     group = leg->group;
 
-    /* a server that is down by configuration does not affect the result */
+    /*
+     * the parameter "down" of a server does not make an operation on all
+     * replicas fail
+     */
 
     rank = (rc == NGX_MCDS_DOWN && leg->server->stat->disabled)
            ? 1 : ngx_mcds_replica_rank(&group->req, rc);

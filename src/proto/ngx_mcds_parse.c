@@ -14,8 +14,8 @@
 #define NGX_MCDS_MAX_TEXT         128
 
 /*
- * the largest number in the version of a server; memcached's numbers are far
- * below
+ * the largest number that is accepted in the version of a server; those of
+ * memcached are far below
  */
 #define NGX_MCDS_MAX_VERSION      1000000
 

@@ -113,7 +113,8 @@ static ngx_str_t          ngx_mcds_lock_fence =
                               ngx_string(NGX_MCDS_LOCK_FENCE);
 
 /*
- * the gates of this worker, and the largest number of a lock that it has seen
+ * the lines in which the requests of this worker wait for a lock, one for each
+ * lock, and the largest fencing token that this worker has seen
  */
 
 static ngx_mcds_index_node_t  *ngx_mcds_gate_buckets[NGX_MCDS_GATE_BUCKETS];

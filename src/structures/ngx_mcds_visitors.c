@@ -596,8 +596,8 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
 
 /*
- * Makes a sum of visitors idle if no answer is missing; the oldest idle sum may
- * be dropped.
+ * Lets the index drop this sum of visitors when it needs room, unless a reply
+ * of memcached for the sum is still missing.
  */
 
 static void

@@ -430,7 +430,7 @@ order_phase(u_char *p, u_char *last, ngx_uint_t phase,
         }
     }
 
-    /* the handler of the test's own module is left out of the list */
+    /* the phase handler of this module is left out of the printed order */
 
     return p;
 }

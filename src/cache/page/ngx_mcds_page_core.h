@@ -125,9 +125,10 @@ struct ngx_mcds_page_s {
     ngx_mcds_snapshot_t   *mine;       /* copy of the page kept by this worker,
                                           or NULL */
     ngx_queue_t            mine_lru;
-    ngx_uint_t             mine_reads; /* number of uses of the copy */
-    uint64_t               mine_asked; /* time when memcached confirmed the
-                                          copy */
+    ngx_uint_t             mine_reads; /* number of uses of the copy of this
+                                          worker */
+    uint64_t               mine_asked; /* time when memcached confirmed that
+                                          the copy of this worker is current */
     /*
      * the purge counter when memcached was asked about the copy, see
      * ngx_mcds_local.h

@@ -424,7 +424,8 @@ ngx_http_mcds_site_text(ngx_array_t *text, u_char *data, size_t len)
     while (len--) {
 
         /*
-         * regular expressions may contain ">", which ends the name of a site
+         * the ">" of a regular expression is replaced: it ends the name of a
+         * site
          */
 
         *p++ = (*data == '>') ? '!' : *data;
