@@ -434,7 +434,15 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
     mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
 
-    if (ngx_http_mcds_purge_needs_pool(conf)) {
+    name = &conf->cache;
+
+    if (name->data == NULL
+        || (name->len == 3 && ngx_strncmp(name->data, "off", 3) == 0))
+    {
+        if (!ngx_http_mcds_purge_needs_pool(conf)) {
+            return NGX_CONF_OK;
+        }
+
         mmcf->used = 1;
 
         if (mlcf->pool == NULL) {
@@ -447,13 +455,7 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
         }
 
         conf->purge_pool = mlcf->pool;
-    }
 
-    name = &conf->cache;
-
-    if (name->data == NULL
-        || (name->len == 3 && ngx_strncmp(name->data, "off", 3) == 0))
-    {
         return NGX_CONF_OK;
     }
 
