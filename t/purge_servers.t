@@ -188,4 +188,14 @@ is(status($uri[2]), 'MISS purged', 'and has');
 
 is($h->get('/half?tag=a')->status(), 200, 'no server is missing');
 
+
+# the pool of "on" is that of mcds_cache, or the one of mcds_use
+
+my $pools = join ' ', map { "mcds_pool $_ { server 127.0.0.1:1; }" } qw/ a b /;
+
+is($t->conf_error(http => $pools, location => 'mcds_cache a;
+    mcds_purge_api on;'), '', 'the pool of mcds_cache');
+like($t->conf_error(http => $pools, location => 'mcds_purge_api on;'),
+    qr/"mcds_purge_api" .*"mcds_use"/, 'without it, mcds_use is needed');
+
 $t->done();
