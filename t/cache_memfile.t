@@ -177,12 +177,7 @@ for my $name (sort keys %filters) {
         1 .. 2;
     is($wrong, 0, "$name: TLS");
 
-
-    # with "aio threads" and any file, nginx 1.22 at times ends the connection
-    # of a client that updates its window at once
-
-    ok($h2->response($h2->request($uri))->body() eq $miss, "$name: HTTP/2")
-        if $name ne 'threads';
+    ok($h2->response($h2->request($uri))->body() eq $miss, "$name: HTTP/2");
 }
 
 

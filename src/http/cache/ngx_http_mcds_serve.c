@@ -316,7 +316,11 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* lets sendfile() send the body of a copy that is in a file */
+/*
+ * Lets sendfile() send the body of a page whose copy is in a memory file.  An
+ * HTTP/2 connection sends the bytes from memory: each frame would take a call
+ * of sendfile().
+ */
 
 static ngx_int_t
 ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
@@ -329,6 +333,7 @@ ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
 
     if (value->fd == NGX_INVALID_FILE
         || !b->memory
+        || r->stream
         || !r->connection->sendfile)
     {
         return NGX_OK;
