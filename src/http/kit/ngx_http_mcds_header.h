@@ -43,9 +43,9 @@ ngx_int_t ngx_http_mcds_header_no_store(ngx_http_request_t *r);
 
 /*
  * For a content handler: sends the header of a response with Cache-Control:
- * no-store, and returns as ngx_http_send_header() does, or 500.  The caller
- * has set the length.  type: the Content-Type of the response, a constant, with
- * its parameters.
+ * no-store, and returns as ngx_http_send_header() does, or 500.  The caller has
+ * set the length of the response's body.  type: the Content-Type of the
+ * response, a constant, with its parameters.
  */
 
 ngx_int_t ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status,

@@ -28,16 +28,17 @@ void ngx_http_mcds_hotkeys_start(ngx_mcds_hotkeys_place_t *places,
     ngx_log_t *log);
 
 /*
- * Counts one request for a key among the hot keys of that kind; does nothing
- * in a worker that has no part of the shared memory for them.
+ * Counts one request for a key of this kind (page, counter or counter of
+ * visitors) among the hot keys, the keys requested most often; does nothing in
+ * a worker that has no part of the shared memory for them.
  */
 
 void ngx_http_mcds_hotkeys_add(ngx_uint_t kind, ngx_str_t *key);
 
 /*
- * Stores the current number of a counter, "value", beside its key among the
- * hot keys; does nothing in a worker that has no part of the shared memory for
- * them.
+ * Stores the current number of a counter, "value", beside its key among the hot
+ * keys, the keys requested most often; does nothing in a worker that has no
+ * part of the shared memory for them.
  */
 
 void ngx_http_mcds_hotkeys_note(ngx_uint_t kind, ngx_str_t *key,

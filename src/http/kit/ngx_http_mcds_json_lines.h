@@ -38,9 +38,10 @@ ngx_int_t ngx_http_mcds_line_text(ngx_pool_t *pool, ngx_str_t *text,
     ngx_str_t *line);
 
 /*
- * Writes a JSON text, which another program may have stored, as a line in the
- * one spelling that mcds uses for its value.  line may point into text.
- * NGX_OK, or NGX_ERROR when out of memory.
+ * Writes a JSON text, which another program may have stored, as one line, in
+ * the same spelling in which mcds itself writes that JSON value; a text that is
+ * no JSON becomes a JSON string.  The line may point into the text.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_line_same(ngx_pool_t *pool, ngx_str_t *text,
@@ -85,7 +86,9 @@ json_t *ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res,
     ngx_uint_t single, ngx_int_t *rc);
 
 
-/* a set of texts as a hash; the texts are not copied and must outlive it */
+/*
+ * a set of texts, as a hash; the texts are not copied and must outlive the set
+ */
 
 typedef struct {
     ngx_pool_t     *pool;
@@ -95,13 +98,13 @@ typedef struct {
 } ngx_http_mcds_set_t;
 
 /*
- * Adds a text to a set.  NGX_OK; NGX_DECLINED if the set already has the text;
- * NGX_ERROR when out of memory.
+ * Adds a text to a set of texts.  NGX_OK; NGX_DECLINED if the set already has
+ * the text; NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_set_add(ngx_http_mcds_set_t *set, ngx_str_t *text);
 
-/* 1 if the set has the text */
+/* 1 if the set of texts contains the text */
 
 ngx_uint_t ngx_http_mcds_set_has(ngx_http_mcds_set_t *set, ngx_str_t *text);
 

@@ -17,7 +17,10 @@
 #include "ngx_http_mcds_zone.h"
 
 
-/* the files that a worker has for pages, at most */
+/*
+ * the maximum number of files in memory, memfd_create(2), from which a worker
+ * sends pages by sendfile()
+ */
 #define NGX_HTTP_MCDS_FILES       4096
 
 
@@ -211,8 +214,8 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
     }
 
     /*
-     * MALLOC_PERTURB_ is read here, in the master, since workers do not have
-     * its environment
+     * the environment variable MALLOC_PERTURB_ is read here, in the master,
+     * since workers do not have the master's environment
      */
 
 #if !(NGX_DEBUG_PALLOC)
@@ -307,7 +310,11 @@ ngx_http_mcds_init_process(ngx_cycle_t *cycle)
 }
 
 
-/* half of the files that the worker's connections leave are for pages */
+/*
+ * lets the worker use files in memory, from which it sends pages by sendfile():
+ * half of the descriptors that RLIMIT_NOFILE leaves when all connections are in
+ * use
+ */
 
 static void
 ngx_http_mcds_files(ngx_cycle_t *cycle)

@@ -30,8 +30,10 @@ typedef struct {
     ngx_array_t                 features; /* the features of mcds, such as the
                                              cache, array of
                                              ngx_http_mcds_feature_t * */
-    size_t                      task_size;  /* bytes of a request's task, with
-                                               the contexts of all features */
+    size_t                      task_size;  /* bytes of the structure for a
+                                               request that waits for memcached
+                                               (its task), with the data of all
+                                               features */
     void                      **main_conf;  /* main configurations of all HTTP
                                                modules */
 

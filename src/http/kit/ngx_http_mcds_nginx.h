@@ -105,8 +105,9 @@
 
 
 /*
- * HAVE_PORT: this nginx has r->port; HAVE_SID: it has u->peer.sid.  NGINX_NAME
- * is defined by freenginx alone.
+ * HAVE_PORT: ngx_http_request_t has the field "port", as in nginx 1.29.3 and
+ * later, but not in freenginx, which alone defines NGINX_NAME.  HAVE_SID:
+ * ngx_peer_connection_t has the field "sid".
  */
 
 #if (nginx_version >= 1029003 && !defined NGINX_NAME)

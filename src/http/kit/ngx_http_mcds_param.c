@@ -99,8 +99,8 @@ ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
     for (end = params; end->set; end++) { /* void */ }
 
     /*
-     * the table already has the rows of this feature if nginx has read another
-     * configuration before in this process
+     * the rows of this feature follow the table of parameters already if nginx
+     * has read another configuration before in this process
      */
 
     for (next = end->post; next; next = next->post) {
@@ -122,8 +122,9 @@ ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
 
 
 /*
- * a row of a table of parameters, or, if that is the end of the table, the
- * first row of the table that continues it; NULL if none does
+ * the next row of a table of parameters, from "param" on: param itself, or, if
+ * it is the last row, which only ends the table, the first row of the table
+ * that continues it; NULL if there is none
  */
 
 static ngx_http_mcds_param_t *
@@ -137,7 +138,10 @@ ngx_http_mcds_param_row(ngx_http_mcds_param_t *param)
 }
 
 
-/* 1 if several arguments of a directive may match the row of a parameter */
+/*
+ * 1 if several arguments of a directive may match this row of its table of
+ * parameters
+ */
 
 static ngx_uint_t
 ngx_http_mcds_param_many(ngx_http_mcds_param_t *param)
@@ -147,8 +151,8 @@ ngx_http_mcds_param_many(ngx_http_mcds_param_t *param)
 
 
 /*
- * 1 if the row of a parameter is a positional argument of the directive, which
- * does not have the parameter's name in it
+ * 1 if a row of the table of parameters is for a positional argument of the
+ * directive, which does not have the parameter's name in it
  */
 
 static ngx_uint_t
@@ -161,8 +165,9 @@ ngx_http_mcds_param_first(ngx_http_mcds_param_t *param)
 
 
 /*
- * finds the row of the parameter that an argument of a directive names, and
- * points value to the value in the argument; NULL if no row matches
+ * finds the row of the table of parameters that matches an argument of a
+ * directive, and points "value" to the value in the argument; NULL if no row
+ * matches
  */
 
 static ngx_http_mcds_param_t *
@@ -223,8 +228,9 @@ ngx_http_mcds_param_again(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i,
         }
 
         /*
-         * the argument is a repeated parameter, unless its row may match
-         * several arguments; even then a variable must not be named twice
+         * the directive has this parameter twice, which is an error, unless its
+         * row in the table of parameters may match several arguments; even then
+         * a variable must not be named twice
          */
 
         if (!ngx_http_mcds_param_many(param)

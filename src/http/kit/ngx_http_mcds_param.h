@@ -52,14 +52,16 @@ struct ngx_http_mcds_param_s {
                                            ngx_http_mcds_field() gives both */
     size_t                    size;
     int64_t                   low;      /* the smallest valid value of the
-                                           parameter: a number, time or size */
+                                           directive's parameter: a number, time
+                                           or size */
     int64_t                   high;     /* the largest valid value of the
-                                           parameter; 0: no limit */
-    int64_t                   init;     /* the default value of the parameter */
+                                           directive's parameter; 0: no limit */
+    int64_t                   init;     /* the default value of the directive's
+                                           parameter */
     void                     *post;     /* words that are valid values of the
-                                           parameter, and the numbers that they
-                                           stand for, ngx_conf_enum_t; or
-                                           NULL */
+                                           directive's parameter, and the
+                                           numbers that they stand for,
+                                           ngx_conf_enum_t; or NULL */
 };
 
 
@@ -80,9 +82,10 @@ struct ngx_http_mcds_param_s {
 
 
 /*
- * Lets the rows of another table of parameters follow those of a table, before
- * the table that follows it already.  A feature that mcds may be built without
- * calls this in preconfiguration, each time.
+ * Continues the table "params" of a directive's parameters with the rows of the
+ * table "more"; a table that continued "params" before then follows "more".  A
+ * feature that mcds may be built without calls this in preconfiguration, each
+ * time.
  */
 
 void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,

@@ -18,28 +18,33 @@
 
 
 /*
- * The type of a parameter without a value, whose name is the whole argument:
- * writes param->low into the parameter's field.
+ * The type of a directive's parameter without a value, whose name is the whole
+ * argument: writes param->low into the parameter's field.
  */
 
 char *ngx_http_mcds_param_word(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* the type of a parameter that is a flag: "on" or "off", in any case */
+/*
+ * the type of a directive's parameter that is a flag: "on" or "off", in any
+ * case
+ */
 
 char *ngx_http_mcds_param_flag(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
-/* the type of a parameter that is one of the words of param->post */
+/*
+ * the type of a directive's parameter that is one of the words of param->post
+ */
 
 char *ngx_http_mcds_param_enum(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
 /*
- * The type of a parameter that is a number between param->low and param->high,
- * or one of the words of param->post, as for all types up to
+ * The type of a directive's parameter that is a number between param->low and
+ * param->high, or one of the words of param->post, as for all types up to
  * ngx_http_mcds_param_size().
  */
 
@@ -47,61 +52,72 @@ char *ngx_http_mcds_param_num(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 /*
- * the type of a parameter that is a percentage: a whole number, with or without
- * "%"
+ * the type of a directive's parameter that is a percentage: a whole number,
+ * with or without "%"
  */
 
 char *ngx_http_mcds_param_percent(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
-/* the type of a parameter that is a time with nginx's units; stores seconds */
+/*
+ * the type of a directive's parameter that is a time with nginx's units; its
+ * field gets the seconds
+ */
 
 char *ngx_http_mcds_param_sec(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 /*
- * the type of a parameter that is the lifetime of a lock in memcached; stores
- * seconds
+ * the type of a directive's parameter that is the lifetime of a lock in
+ * memcached; its field gets the seconds
  */
 
 char *ngx_http_mcds_param_lock_sec(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *value, void *conf);
 
 /*
- * the type of a parameter that is a time with nginx's units; stores
- * milliseconds
+ * the type of a directive's parameter that is a time with nginx's units; its
+ * field gets the milliseconds
  */
 
 char *ngx_http_mcds_param_msec(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
-/* the type of a parameter that is a size, with "k" or "m"; stores bytes */
+/*
+ * the type of a directive's parameter that is a size, with "k" or "m"; its
+ * field gets the bytes
+ */
 
 char *ngx_http_mcds_param_size(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* the type of a parameter that is a text: its field is a ngx_str_t */
+/*
+ * the type of a directive's parameter that is a text: its field is a ngx_str_t
+ */
 
 char *ngx_http_mcds_param_string(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 /*
- * The type of a parameter that is a text with variables: its field is a
- * ngx_http_complex_value_t, or a pointer to one, which is allocated.
+ * The type of a directive's parameter that is a text with variables: its field
+ * is a ngx_http_complex_value_t, or a pointer to one, which is allocated.
  */
 
 char *ngx_http_mcds_param_complex(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* the number in the field of a parameter; the field has 4 or 8 bytes */
+/*
+ * the number in the field of a directive's parameter; the field has 4 or 8
+ * bytes
+ */
 
 int64_t ngx_http_mcds_param_get(ngx_http_mcds_param_t *param, void *conf);
 
 /*
- * Writes the number n to the field of a parameter; a field that has neither 4
- * nor 8 bytes keeps its content.
+ * Writes the number n to the field of a directive's parameter; a field that has
+ * neither 4 nor 8 bytes keeps its content.
  */
 
 void ngx_http_mcds_param_put(ngx_http_mcds_param_t *param, void *conf,

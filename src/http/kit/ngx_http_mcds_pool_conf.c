@@ -70,7 +70,7 @@ static char *ngx_http_mcds_pool_ssl_name(ngx_conf_t *cf,
 
 /*
  * bits of the parameters "distribution" and "libmemcached" in the field "given"
- * of a pool's block; they follow the order of the table below
+ * of a mcds_pool block; they follow the order of the table of parameters below
  */
 #define NGX_HTTP_MCDS_DISTRIBUTION    0x1
 #define NGX_HTTP_MCDS_LIBMEMCACHED    0x2

@@ -98,8 +98,9 @@ ngx_http_mcds_post(ngx_http_mcds_post_t *post)
         || ngx_http_mcds_post_body(sr, post) != NGX_OK)
     {
         /*
-         * ngx_http_finalize_request() calls ngx_http_mcds_post_done() at once,
-         * which must not call the handler of the post
+         * the post cannot be sent: its caller gets NULL, and its handler must
+         * not be called; ngx_http_finalize_request() calls
+         * ngx_http_mcds_post_done() at once, which would call the handler
          */
 
         posted->handler = NULL;

@@ -32,9 +32,9 @@ typedef struct {
     ngx_str_t                   type;     /* Content-Type of the body that is
                                              posted */
     ngx_str_t                   name;     /* the name of an additional request
-                                             header */
-    ngx_str_t                   value;    /* the value of the additional
-                                             request header */
+                                             header of the post */
+    ngx_str_t                   value;    /* the value of the additional request
+                                             header of the post */
     ngx_str_t                   body;
 
     ngx_http_mcds_post_pt       handler;

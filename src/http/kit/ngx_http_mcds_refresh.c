@@ -18,7 +18,7 @@
  *
  *   connection    free slot of the worker, descriptor -1, never closed
  *     pool        ngx_http_mcds_refresh_t, log, addresses, reference to TLS
- *   main          parked request: holds the context, is never run
+ *   main          request that holds the context, but is never run
  *     pool        everything else
  *   request       the copy: background subrequest of main, which runs
  *
@@ -42,8 +42,9 @@
 #define NGX_HTTP_MCDS_REFRESH_HOLD  16
 
 /*
- * the interval at which a finished refresh checks whether subrequests of the
- * copy and file threads have ended; milliseconds
+ * the interval at which a finished refresh (a request without a client) checks
+ * whether its subrequests, and the threads that read files for it, have ended;
+ * milliseconds
  */
 #define NGX_HTTP_MCDS_REFRESH_POLL  50
 
@@ -205,7 +206,7 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /* ngx_get_connection() uses the descriptor only as an index; 0 is valid */
+    /* a refresh has no descriptor; ngx_get_connection() uses 0 as an index */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -455,8 +456,8 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     main->count = NGX_HTTP_MCDS_REFRESH_HOLD;
 
     /*
-     * nginx runs the cleanup handlers of a request in reverse order: this one,
-     * which is added first, runs after those of upstreams
+     * nginx runs the cleanup handlers of a request in reverse order: that of
+     * the refresh, which is added first, runs after those of upstreams
      */
 
     cln = ngx_http_cleanup_add(main, 0);
@@ -545,8 +546,8 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
     ref->log_ctx.current_request = sr;
 
     /*
-     * results of the request's phases that nginx does not copy for a subrequest
-     * with NGX_HTTP_SUBREQUEST_CLONE
+     * the copy of the request continues at the phase of the original, but
+     * NGX_HTTP_SUBREQUEST_CLONE does not copy these results of earlier phases
      */
 
     sr->internal = r->internal;
@@ -568,8 +569,9 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
 #endif
 
     /*
-     * the subrequest has the main request's list of headers, copied by value:
-     * without this, new headers would go to the list of the main request
+     * nginx has copied the structure of the main request's list of headers by
+     * value into the subrequest: its pointer to the last part must not lead to
+     * the main request, which would get new headers of the subrequest
      */
 
     sr->headers_in.headers.last = &sr->headers_in.headers.part;
@@ -778,8 +780,8 @@ ngx_http_mcds_refresh_done(ngx_http_mcds_refresh_t *ref, ngx_int_t rc)
     r->write_event_handler = ngx_http_request_empty_handler;
 
     /*
-     * the copy of the request may have ended before the posted event that would
-     * run it
+     * a refresh may end before the posted event that would run its copy of the
+     * request
      */
 
     if (ref->event.posted) {
@@ -827,8 +829,9 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
 
     if (main) {
         /*
-         * frees the main request of a refresh, but does not call the handler,
-         * write to the access log, or close the descriptor
+         * frees the main request of a refresh, without a call of the refresh's
+         * handler, without a line in the access log, and without closing the
+         * descriptor
          */
 
         ref->done = 1;

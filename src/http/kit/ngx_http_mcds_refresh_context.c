@@ -24,8 +24,9 @@
 
 typedef struct {
     ngx_table_elt_t            *from;
-    ngx_table_elt_t            *to;             /* the copy of the header; NULL:
-                                                   the refresh leaves it out */
+    ngx_table_elt_t            *to;             /* the copy of the request
+                                                   header "from"; NULL: the
+                                                   refresh leaves it out */
 } ngx_http_mcds_refresh_pair_t;
 
 typedef struct {
@@ -54,7 +55,8 @@ static ngx_int_t ngx_http_mcds_refresh_captures(ngx_http_request_t *main,
 
 
 static ngx_str_t  ngx_http_mcds_refresh_hidden[] = {
-    ngx_string("if-"),                     /* a prefix: all headers "if-*" */
+    ngx_string("if-"),                     /* a refresh leaves out all request
+                                              headers that begin with "if-" */
     ngx_string("range"),
     ngx_string("expect"),
     ngx_string("upgrade"),
@@ -320,11 +322,11 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
 
 /*
  * Copies the pointers that nginx keeps, side by side, to the request headers
- * that it has parsed.  A pointer to a header of the old list becomes a pointer
- * to its copy in the new list, or NULL; other pointers are not followed,
- * whatever nginx's table of headers says.  Calling the handlers of that table
- * again instead would choose the server anew, and could refuse a request that
- * nginx has accepted.
+ * that it has parsed.  A pointer to a header in the list of the client's
+ * request becomes a pointer to the header's copy in the list of the refresh, or
+ * NULL; other pointers are not followed, whatever nginx's table of headers
+ * says.  Calling the handlers of that table again instead would choose the
+ * server anew, and could refuse a request that nginx has accepted.
  */
 
 static ngx_int_t
@@ -421,10 +423,10 @@ ngx_http_mcds_refresh_array(ngx_http_request_t *r, ngx_array_t *to,
 
 
 /*
- * Finds the copy of a request header of the old list, or of the next header of
- * the same name if the refresh leaves that header out; NULL if there is none.
- * The search begins at start, since nginx chains headers of one name in the
- * order of the list.
+ * Finds the copy of a header of the client's request in the list of a refresh,
+ * or, if the refresh leaves that header out, the copy of the next header of the
+ * same name; NULL if there is none.  The search begins at the index "start",
+ * since nginx chains headers of one name in the order of the list.
  */
 
 static ngx_table_elt_t *
@@ -475,8 +477,8 @@ ngx_http_mcds_refresh_unwanted(ngx_str_t *name)
         for (i = 0; i < hidden->len; i++) {
 
             /*
-             * the name may be that of a header or of its variable, in which "_"
-             * replaces "-"
+             * the name may be that of a request header, such as "if-match", or
+             * of its variable, in which "_" replaces "-"
              */
 
             c = ngx_tolower(name->data[i]);
@@ -616,8 +618,8 @@ ngx_http_mcds_refresh_captures(ngx_http_request_t *main, ngx_http_request_t *r)
     ngx_http_core_main_conf_t  *cmcf;
 
     /*
-     * a regular expression without groups has no captures to copy; nginx never
-     * reads the pair for the whole match
+     * a regular expression without groups has no captures to copy, only the
+     * pair of offsets for the whole match, which nginx never reads
      */
 
     if (r->ncaptures <= 2) {
@@ -627,8 +629,8 @@ ngx_http_mcds_refresh_captures(ngx_http_request_t *main, ngx_http_request_t *r)
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
 
     /*
-     * the captures are zeroed, since a later regular expression may not fill
-     * all pairs
+     * the array of captures is zeroed, since a later regular expression may
+     * have fewer groups than the array has pairs of offsets
      */
 
     main->captures = ngx_pcalloc(main->pool, cmcf->ncaptures * sizeof(int));

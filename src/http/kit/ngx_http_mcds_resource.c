@@ -103,7 +103,10 @@ ngx_http_mcds_resource_refuse(ngx_http_request_t *r, ngx_uint_t methods,
 }
 
 
-/* adds the header Allow with the methods of the mask */
+/*
+ * adds the response header Allow, with the HTTP methods whose bits are in the
+ * mask
+ */
 
 static ngx_int_t
 ngx_http_mcds_resource_methods(ngx_http_request_t *r, ngx_uint_t methods)
@@ -126,7 +129,8 @@ ngx_http_mcds_resource_methods(ngx_http_request_t *r, ngx_uint_t methods)
     }
 
     /*
-     * the list of methods ends with a zero byte, which replaces its last comma
+     * the list of methods for the header Allow ends with a zero byte, which
+     * replaces its last comma
      */
 
     p[-2] = '\0';

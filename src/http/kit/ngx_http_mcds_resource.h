@@ -51,15 +51,19 @@ struct ngx_http_mcds_resource_s {
                                               memcached has answered all
                                               operations */
     void                      (*cancel)(ngx_http_mcds_resource_t *res);
-    ngx_http_mcds_task_t       *task;      /* the request's task, by which it
-                                              waits in a phase; NULL: it waits
-                                              in its content handler */
+    ngx_http_mcds_task_t       *task;      /* the structure by which the request
+                                              waits in a phase for memcached;
+                                              NULL: it waits in its content
+                                              handler */
     ngx_str_t                   body;
     ngx_str_t                   match;     /* value of the request header
                                               If-Match, or empty */
     ngx_str_t                   none_match;
 
-    /* fields that only ngx_http_mcds_resource.c uses */
+    /*
+     * fields for reading the request body and for the wait in a content
+     * handler, which only ngx_http_mcds_resource.c uses
+     */
     ngx_http_mcds_resource_pt   start;
     ngx_http_mcds_park_t        park;
     size_t                      room;      /* free bytes behind the part of the

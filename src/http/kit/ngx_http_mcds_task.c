@@ -12,8 +12,9 @@
 
 
 /*
- * how often requests whose wait is over let other posted events of this turn of
- * the event loop go first; those may post further events
+ * the number of times that requests whose wait for memcached is over are
+ * deferred behind other posted events in one turn of the event loop, since
+ * those events may post further ones
  */
 #define NGX_HTTP_MCDS_RESUME_LATER  8
 
@@ -28,7 +29,10 @@ static void ngx_http_mcds_task_resume(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_task_cleanup(void *data);
 
 
-/* the requests of this worker whose wait is over, but that do not run yet */
+/*
+ * the requests of this worker whose wait for memcached or another result is
+ * over, but that do not run yet
+ */
 
 static ngx_queue_t  ngx_http_mcds_resuming;
 static ngx_event_t  ngx_http_mcds_resume_event;
@@ -81,7 +85,8 @@ ngx_http_mcds_task_init(ngx_conf_t *cf)
 
     /*
      * nginx runs the handlers of a phase from the last one of the array to the
-     * first: the start handler runs first, the decide handler runs last
+     * first: mcds's start handler is to run before all others of the precontent
+     * phase, its decide handler after all others
      */
 
     h[1] = ngx_http_mcds_start_handler;
@@ -152,7 +157,11 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
             return rc;
         }
 
-        /* the feature's function "start" may have begun the request's task */
+        /*
+         * the function "start" of a feature, such as the cache, may have
+         * created the structure by which the request waits for memcached (its
+         * task)
+         */
 
         task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
 
@@ -250,8 +259,8 @@ ngx_http_mcds_task_suspend(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
     if (task->waiting == 0) {
 
         /*
-         * the request need not wait any more: the result came from inside the
-         * call that started the operation
+         * the request need not wait: all results came already, from inside the
+         * calls that started the operations of memcached
          */
 
         ngx_http_mcds_wake(&task->park);
@@ -446,8 +455,8 @@ ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park)
 
 
 /*
- * continues a request that has waited in a phase: nginx runs the phases from
- * the handler that has suspended the request
+ * continues a request that has waited for memcached in a phase: nginx runs the
+ * phases from the handler that has suspended the request
  */
 
 static void
@@ -537,8 +546,9 @@ ngx_http_mcds_task_create(ngx_http_request_t *r)
 
 
 /*
- * the task of a request is searched in the cleanup records of its pool, since
- * an internal redirect or an error page clears r->ctx
+ * the task of a request, the structure by which it waits for memcached, is
+ * searched in the cleanup records of the request's pool, since an internal
+ * redirect or an error page clears r->ctx
  */
 
 ngx_http_mcds_task_t *

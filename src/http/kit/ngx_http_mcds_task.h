@@ -30,8 +30,8 @@ typedef void (*ngx_http_mcds_park_pt)(ngx_http_mcds_park_t *park);
 
 /*
  * The wait of a request, in a handler of a phase or in its content handler,
- * until a result comes.  The owner zeroes the structure, and sets request,
- * handler and data.
+ * until a result comes, such as the reply of memcached.  The owner zeroes the
+ * structure, and sets request, handler and data.
  */
 
 struct ngx_http_mcds_park_s {
@@ -58,9 +58,11 @@ struct ngx_http_mcds_park_s {
 
 typedef struct {
     ngx_http_request_t         *request;
-    ngx_uint_t                  waiting;  /* number of results that the request
+    ngx_uint_t                  waiting;  /* number of results, such as replies
+                                             of memcached, that the request
                                              waits for */
-    ngx_uint_t                  needed;   /* number of results that the request
+    ngx_uint_t                  needed;   /* number of results, such as replies
+                                             of memcached, that the request
                                              waits for even if it is for a
                                              static file */
     ngx_http_mcds_park_t        park;
@@ -69,7 +71,8 @@ typedef struct {
     ngx_mcds_wait_t             delay;    /* the request's current wait for
                                              memcached */
 
-    unsigned                    begun:1;     /* 1: a feature takes part in the
+    unsigned                    begun:1;     /* 1: a feature of mcds, such as
+                                                the cache, takes part in the
                                                 request's precontent phase */
     unsigned                    suspended:1; /* 1: the request waits in
                                                 ngx_http_mcds_decide_handler(),
@@ -141,7 +144,10 @@ struct ngx_http_mcds_feature_s {
 };
 
 
-/* the context of the feature in the task of a request */
+/*
+ * the data that a feature, such as the cache, has for one request: its context,
+ * which is in the task, the structure by which the request waits for memcached
+ */
 
 #define ngx_http_mcds_task_ctx(task, feature)                                 \
     ((void *) ((u_char *) (task) + (feature)->offset))
@@ -165,9 +171,10 @@ ngx_int_t ngx_http_mcds_task_init(ngx_conf_t *cf);
 
 
 /*
- * Searches the task of the request r in the cleanup records of its pool, as is
- * necessary after an internal redirect; NULL if r has none.  Use
- * ngx_http_mcds_task_get() instead, which searches only if r->ctx has no task.
+ * Searches the task of the request r, the structure by which it waits for
+ * memcached, in the cleanup records of its pool, as is necessary after an
+ * internal redirect; NULL if r has none.  Use ngx_http_mcds_task_get() instead,
+ * which searches only if r->ctx has no task.
  */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_find(ngx_http_request_t *r);
@@ -189,16 +196,16 @@ ngx_http_mcds_task_get(ngx_http_request_t *r)
 
 
 /*
- * the task of the request r, which is created if r has none; NULL when out of
- * memory
+ * the task of the request r, the structure by which it waits for memcached,
+ * which is created if r has none; NULL when out of memory
  */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_need(ngx_http_request_t *r);
 
 /*
- * The task of the request r, created if r has none; from now on, mcds's
- * handlers of the precontent phase call the features for r.  NULL when out of
- * memory.
+ * The task of the request r, the structure by which it waits for memcached,
+ * created if r has none.  From now on, mcds's handlers of the precontent phase
+ * call the features, such as the cache, for r.  NULL when out of memory.
  */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
@@ -230,17 +237,17 @@ void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
 
 
 /*
- * True while the request waits: if another module runs its phases meanwhile, a
- * handler of a phase returns NGX_AGAIN.
+ * True while the request waits for memcached or another result: if another
+ * module runs its phases meanwhile, a handler of a phase returns NGX_AGAIN.
  */
 
 #define ngx_http_mcds_is_parked(p)  ((p)->parked || (p)->woken)
 
 
 /*
- * For a handler of the precontent phase: the request waits for the results that
- * its task counts, as long as its waits for memcached may last.  Returns the
- * result for the handler to return.
+ * For a handler of the precontent phase: the request waits for the results,
+ * such as replies of memcached, that its task counts, as long as its waits for
+ * memcached may last.  Returns the result for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
@@ -248,9 +255,9 @@ ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
 
 
 /*
- * Call this for each result of memcached that a request's task counts.  After
- * the last result, the request continues at the end of this turn of the event
- * loop, with all others that continue.
+ * Call this for each result of memcached that a request waits for and that its
+ * task counts.  After the last result, the request continues at the end of this
+ * turn of the event loop, with all others that continue.
  */
 
 void ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task);

@@ -64,12 +64,14 @@ typedef struct {
                                           * of earlier generations of the
                                           * configuration, latest first
                                           */
-    size_t                   taken;      /* bytes taken by all statistics */
+    size_t                   taken;      /* bytes of the shared memory zone that
+                                            all statistics take */
 
     ngx_http_mcds_slot_t         slots[NGX_HTTP_MCDS_SLOTS];
-    ngx_mcds_hotkeys_place_t    *hot;    /* the list of the workers' hot keys,
-                                            or NULL */
-    ngx_mcds_past_t             *past;   /* the history of the statistics, or
+    ngx_mcds_hotkeys_place_t    *hot;    /* the keys requested most often (hot
+                                            keys), a list with a place for each
+                                            worker, or NULL */
+    ngx_mcds_past_t             *past;   /* the statistics of the last hour, or
                                             NULL */
     ngx_mcds_local_t            *local;  /* copies of pages in shared memory;
                                             NULL: no room for them */
@@ -126,8 +128,8 @@ ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * statistics exist in the configuration also without a shared memory zone: they
- * stay empty
+ * without a shared memory zone, the configuration has the structures of all
+ * statistics, too, but nothing is counted in them
  */
 
 ngx_int_t
@@ -363,8 +365,8 @@ ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
 
 
 /*
- * finds the statistics with that id in the shared memory zone, or adds them;
- * NULL if the zone is full
+ * finds the statistics of a location, server, counter or the like in the shared
+ * memory zone by their id, or adds them; NULL if the zone is full
  */
 
 static ngx_mcds_stat_shared_t *
