@@ -337,7 +337,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         }
     }
 
-    /* when out of memory, the request gets its page, but no number to show */
+    /* when out of memory, the page is sent without the counter's number */
 
     if (counter->async) {
         if (ngx_mcds_counter_async_change(&c, delta, counter->flush,

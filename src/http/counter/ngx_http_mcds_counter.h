@@ -67,7 +67,7 @@ typedef struct {
                                              of ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
     ngx_mcds_stat_t           **counter_stats;  /* the statistics of each
-                                                   counter */
+                                                   counter of the location */
     ngx_http_mcds_writeback_t  *writeback;   /* the destination to which
                                                 mcds_counter_writeback posts the
                                                 counts of the location's
@@ -94,7 +94,10 @@ struct ngx_http_mcds_counter_s {
                                              mcds_visitor_counter; NULL: the
                                              counter counts each request */
 
-    /* fields for counters of mcds_counter, not for those of visitors */
+    /*
+     * fields that counters of mcds_counter use, but not the counters of
+     * visitors (mcds_visitor_counter)
+     */
 
     int64_t                     delta;
     ngx_http_complex_value_t   *by;       /* the value of the counter's "by=",
@@ -106,9 +109,10 @@ struct ngx_http_mcds_counter_s {
                                              counter counts, array of
                                              ngx_uint_t; 1 to 5 stand for 1xx to
                                              5xx; NULL: all */
-    ngx_msec_t                  flush;    /* milliseconds that a worker collects
-                                             counts for; 0: each is sent at
-                                             once */
+    ngx_msec_t                  flush;    /* milliseconds for which a worker
+                                             adds up counts before it sends the
+                                             sum to memcached; 0: each count is
+                                             sent at once */
     ngx_http_mcds_top_t        *top;      /* the list of the most counted keys
                                              to which the counter adds, or
                                              NULL */
@@ -131,8 +135,8 @@ struct ngx_http_mcds_counter_s {
     unsigned                    async:1;
 
     /*
-     * flags while the configuration is read: the counter already has this
-     * option, which may be set once
+     * flags for reading the configuration: the counter already has the option
+     * mcds_counter_init, mcds_counter_durable and so on, which may be set once
      */
     unsigned                    has_init:1;
     unsigned                    has_durable:1;
@@ -148,15 +152,19 @@ struct ngx_http_mcds_number_s {
     ngx_http_mcds_counter_t    *counter;
     ngx_mcds_pool_t            *pool;
     ngx_mcds_stat_t            *stat;
-    ngx_http_mcds_writeback_t  *writeback;   /* the destination to which mcds
-                                                posts the count, or NULL */
+    ngx_http_mcds_writeback_t  *writeback;   /* the destination of
+                                                mcds_counter_writeback to which
+                                                mcds posts the count, or NULL */
     ngx_str_t                   hot;      /* the counter's key for the list of
-                                             hot keys */
+                                             hot keys, those used most often */
     ngx_str_t                   key;      /* the counter's key if it counts in
                                              the log phase, or empty */
     uint64_t                    value;
 
-    /* the operation in memcached that the number waits for; others are NULL */
+    /*
+     * the operation in memcached that will give the number of the counter: one
+     * of these pointers is set, or none
+     */
     ngx_mcds_count_t           *count;
     ngx_mcds_increment_t       *increment;
     ngx_mcds_sum_t             *sum;
@@ -172,7 +180,10 @@ struct ngx_http_mcds_numbers_s {
 };
 
 
-/* the context that the counters have in the task of a request */
+/*
+ * the data that the counters have for one request, in the structure by which
+ * the request waits for memcached
+ */
 
 typedef struct {
     ngx_http_mcds_task_t       *task;

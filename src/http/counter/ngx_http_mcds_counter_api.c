@@ -149,7 +149,7 @@ ngx_http_mcds_counter_api_handler(ngx_http_request_t *r)
 
 /*
  * NGX_DECLINED if mcds_counter_api allows the method of the request; otherwise
- * the response was sent
+ * an error response was sent
  */
 
 static ngx_int_t
@@ -248,7 +248,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /* a counter with a reserved key could take the lock of another key */
+    /* mcds would take a counter with a reserved key for another key's lock */
 
     if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
         return "a key ends with a reserved suffix";

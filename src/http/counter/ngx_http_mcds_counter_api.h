@@ -23,11 +23,14 @@ typedef struct {
 
 
 struct ngx_http_mcds_show_s {
-    ngx_http_complex_value_t     *prefix;    /* prefix of the keys of counters
-                                                in requests; NULL: none */
-    ngx_array_t                   variables; /* array of ngx_http_mcds_shown_t:
-                                                variables whose numbers the
-                                                response shows, too */
+    ngx_http_complex_value_t     *prefix;    /* text that mcds puts in front of
+                                                the keys of counters in
+                                                requests; NULL: none */
+    ngx_array_t                   variables; /* array of
+                                                ngx_http_mcds_shown_t:
+                                                variables of counters whose
+                                                numbers the response shows,
+                                                too */
     ngx_http_mcds_top_t          *top;       /* the list of the most counted
                                                 keys that mcds_counter_api
                                                 shows, or, with "count", adds

@@ -29,7 +29,9 @@ typedef struct {
     ngx_uint_t           status;
     size_t               len;
     u_char               body[NGX_HTTP_MCDS_INIT_LEN];
-    unsigned             ended:1;      /* 1: the response body is complete */
+    unsigned             ended:1;      /* 1: the response body, which has the
+                                          counter's initial number, is
+                                          complete */
     unsigned             too_long:1;
 } ngx_http_mcds_init_t;
 
@@ -106,8 +108,9 @@ ngx_http_mcds_init_request(ngx_http_mcds_init_t *init, ngx_http_request_t *r,
     ngx_http_core_srv_conf_t  *cscf;
 
     /*
-     * the data of the handler is NULL, since the filter that stores pages takes
-     * such a request with data for the refresh of a page
+     * the request for a counter's initial number has no data for its handler:
+     * with data, the filter that stores pages would take it for the refresh of
+     * a page
      */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_init_done, NULL);

@@ -23,7 +23,8 @@ struct ngx_http_mcds_visitor_s {
     ngx_http_complex_value_t    text;     /* the compiled value of the
                                              parameter "visitor=" */
     ngx_mcds_visitors_t         visitors; /* the parameters of the counter of
-                                             visitors; its pool is not set */
+                                             visitors, without its pool of
+                                             memcached servers */
 };
 
 

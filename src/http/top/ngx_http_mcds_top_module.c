@@ -30,11 +30,12 @@ struct ngx_http_mcds_top_s {
     ngx_http_mcds_place_t       place;    /* file and line of the directive that
                                              is the first to name this list of
                                              the most counted keys */
-    ngx_str_t                   pool;     /* the name of the pool that has the
-                                             list, or empty */
-    ngx_str_t                   prefix;   /* the beginning of keys, which the
-                                             list leaves out when it shows
-                                             them */
+    ngx_str_t                   pool;     /* name of the pool of memcached
+                                             servers that has this list of the
+                                             most counted keys, or empty */
+    ngx_str_t                   prefix;   /* the prefix of keys that the list of
+                                             the most counted keys leaves out
+                                             when it shows them */
     ngx_mcds_top_t              top;
     ngx_uint_t                  declared; /* 1: a mcds_counter_top declares the
                                              list of the most counted keys */
@@ -296,8 +297,8 @@ ngx_http_mcds_top_slots(ngx_conf_t *cf, ngx_command_t *cmd,
     if (top->top.slots == 0) {
 
         /*
-         * by default, the list counts in the largest number of slots of time,
-         * up to 24, that divides its window
+         * by default, a list of the most counted keys divides its window into
+         * slots of time: the largest number, up to 24, that divides the window
          */
 
         for (top->top.slots = 24; top->top.window % top->top.slots;
@@ -493,8 +494,8 @@ ngx_http_mcds_top_prepare(ngx_conf_t *cf)
 
 
 /*
- * finds the pool for a list of the most counted keys: that of "pool=", or of
- * "mcds_use" in the http block, or the only pool
+ * finds the pool of memcached servers for a list of the most counted keys: that
+ * of "pool=", or of "mcds_use" in the http block, or the only pool
  */
 
 static ngx_int_t
@@ -704,9 +705,9 @@ ngx_http_mcds_top_variable(ngx_http_request_t *r,
 
 /*
  * Writes the list of the most counted keys that this worker knows as JSON, in
- * memory of the pool.  If "all" is set: an object with the window and the
- * total, and with null if no list is known; otherwise the array of keys alone,
- * and text->data is NULL if no list is known.
+ * memory of the pool.  If "all" is set: an object with the list's window, total
+ * count and keys, the latter two null if no list is known; otherwise the array
+ * of keys alone, and text->data is NULL if no list is known.
  */
 
 static ngx_int_t

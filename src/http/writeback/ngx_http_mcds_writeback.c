@@ -38,8 +38,8 @@
 #define NGX_HTTP_MCDS_WRITEBACK_SAY    60000
 
 /*
- * bytes of the longest body of a post of counts, and of the longest counter in
- * it
+ * bytes of the longest body of a post of counts, and of the longest element of
+ * its JSON array, which is the count of one counter
  */
 #define NGX_HTTP_MCDS_WRITEBACK_BODY   (256 * 1024)
 #define NGX_HTTP_MCDS_WRITEBACK_ITEM   (6 * NGX_MCDS_OUTBOX_KEY + 64)
@@ -115,8 +115,9 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
         }
 
         /*
-         * the destination's sums in shared memory get the generation of this
-         * configuration: workers of older ones leave the posts to newer ones
+         * the sums of counts for the destination, in shared memory, get the
+         * generation of this configuration: workers of older configurations
+         * leave the posts of these sums to newer workers
          */
 
         wb->generation = generation;
@@ -395,8 +396,9 @@ ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
     body->len = p - body->data;
 
     /*
-     * the next batch of counts starts behind this one, or, if this one repeats
-     * a post that was not confirmed, from the beginning
+     * the next batch of the destination's counts starts in shared memory behind
+     * this batch, or, if this batch repeats a post that was not confirmed, at
+     * the first count
      */
 
     wb->ended = (fresh && rc == NGX_DONE);

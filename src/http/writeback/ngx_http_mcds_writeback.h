@@ -32,32 +32,36 @@ struct ngx_http_mcds_writeback_s {
     ngx_str_t                   args;
     ngx_msec_t                  interval;
     ngx_uint_t                  batch;    /* the maximum number of counters in
-                                             one post */
+                                             one post of counts */
 
     ngx_http_mcds_place_t       place;
     ngx_http_conf_ctx_t        *ctx;      /* configuration of the virtual server
-                                             that has the destination */
-    ngx_str_t                   name;     /* the destination's name in shared
-                                             memory */
+                                             whose location gets the posts of
+                                             counts */
+    ngx_str_t                   name;     /* the name in shared memory of the
+                                             destination of the counts */
     ngx_uint_t                  generation;
 
-    /* the state of the destination in this worker */
+    /*
+     * fields for the posts of counts that this worker sends to the destination
+     */
 
-    ngx_mcds_account_t         *account;  /* the destination's sums in shared
-                                             memory; NULL: nothing can be
-                                             posted */
+    ngx_mcds_account_t         *account;  /* the sums of counts for the
+                                             destination, in shared memory;
+                                             NULL: nothing can be posted */
     ngx_event_t                 event;
-    ngx_http_request_t         *request;  /* the post that is under way, or
-                                             NULL */
+    ngx_http_request_t         *request;  /* the post of counts that is under
+                                             way, or NULL */
     uint64_t                    posted;   /* number of the batch of counts in
                                              the last post */
     ngx_uint_t                  cursor;   /* place in shared memory at which the
                                              next batch of counts starts */
     ngx_msec_t                  give_up;  /* time at which an exiting worker
-                                             stops to post */
+                                             stops posting counts */
 
-    unsigned                    ended:1;  /* 1: the batch of counts is the last
-                                             one */
+    unsigned                    ended:1;  /* 1: behind the posted batch of
+                                             counts, no further counts are
+                                             left */
     unsigned                    exiting:1;
 };
 
