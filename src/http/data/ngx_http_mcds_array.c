@@ -589,7 +589,7 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
 
     if (ar->method == NGX_HTTP_PATCH && ar->remove.n) {
 
-        /* values of the array that stay keep the spelling of their JSON */
+        /* values that stay in the array keep the spelling of their JSON */
 
         ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
 

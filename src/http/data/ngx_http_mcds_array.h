@@ -35,10 +35,10 @@ ngx_int_t ngx_http_mcds_array_name(ngx_http_request_t *r,
 
 
 /*
- * Returns the set of all values of an array in memcached, with those that
- * earlier edits of the same change are going to append; added may be NULL.
- * Edits that are done together share the set, and must not change it.  Returns
- * NULL if out of memory.
+ * Returns the set of all values that an array has in memcached, and of those
+ * that earlier edits of the same change are going to append ("added", which may
+ * be NULL).  Edits that are done together share the set, and must not change
+ * it.  Returns NULL if out of memory.
  */
 
 ngx_http_mcds_set_t *ngx_http_mcds_array_known(
@@ -46,8 +46,9 @@ ngx_http_mcds_set_t *ngx_http_mcds_array_known(
 
 
 /*
- * Returns n lines as they are stored for an array in memcached, in a new value;
- * the reference is the caller's.  Returns NULL if out of memory.
+ * Returns n lines of JSON in the form in which memcached stores the values of
+ * an array, in a new ngx_mcds_value_t; the reference is the caller's.  Returns
+ * NULL if out of memory.
  */
 
 ngx_mcds_value_t *ngx_http_mcds_array_text(ngx_str_t *line, ngx_uint_t n);

@@ -23,7 +23,7 @@ typedef struct {
     ngx_uint_t                  max;
     ngx_uint_t                  unique;
 
-    /* parameters that only mcds_array_push has */
+    /* parameters that mcds_array_push has, but not mcds_array_api */
     ngx_http_complex_value_t    value;
     ngx_http_complex_value_t   *filter;
 } ngx_http_mcds_array_conf_t;
@@ -41,11 +41,13 @@ typedef struct {
                                               mcds_table_lookup sets */
     ngx_http_complex_value_t    table;
     ngx_http_complex_value_t    key;
-    ngx_http_complex_value_t   *other;     /* the variable's value if the table
-                                              does not have the key, or NULL */
+    ngx_http_complex_value_t   *other;     /* the value that the variable of
+                                              mcds_table_lookup gets if the
+                                              table does not have the key, or
+                                              NULL */
     ngx_msec_t                  keep;
-    ngx_uint_t                  late;      /* 1: the lookup is done in the
-                                              preaccess phase */
+    ngx_uint_t                  late;      /* 1: mcds_table_lookup reads the
+                                              table in the preaccess phase */
 } ngx_http_mcds_get_t;
 
 
@@ -60,14 +62,17 @@ typedef struct {
     ngx_http_mcds_array_conf_t *array;
     ngx_http_mcds_table_conf_t *table;
 
-    ngx_mcds_stat_t            *stat;      /* statistics of mcds_array_api or
+    ngx_mcds_stat_t            *stat;      /* statistics of the location's
+                                              directive mcds_array_api or
                                               mcds_table_api, or NULL */
-    ngx_mcds_stat_t           **push_stats;  /* statistics of each
-                                                mcds_array_push */
+    ngx_mcds_stat_t           **push_stats;  /* statistics of each directive
+                                                mcds_array_push of the
+                                                location */
     ngx_mcds_stat_t           **get_stats;
 
     char                       *directive; /* name of the directive for which
-                                              the location needs a pool */
+                                              the location needs a pool of
+                                              memcached servers */
     ngx_http_mcds_place_t       place;
     ngx_http_mcds_loc_conf_t   *mlcf;
 } ngx_http_mcds_data_conf_t;
@@ -76,11 +81,12 @@ typedef struct {
 typedef struct {
     ngx_array_t                 confs;     /* configurations of locations,
                                               servers and the http block that
-                                              need a pool, array of
-                                              ngx_http_mcds_data_conf_t * */
+                                              need a pool of memcached servers,
+                                              array of ngx_http_mcds_data_conf_t
+                                              * */
     ngx_uint_t                  pushes;
-    ngx_uint_t                  early;     /* 1: there are lookups in tables in
-                                              the rewrite phase */
+    ngx_uint_t                  early;     /* 1: a mcds_table_lookup reads a
+                                              table in the rewrite phase */
     ngx_uint_t                  late;
 } ngx_http_mcds_data_main_t;
 
@@ -109,7 +115,8 @@ char *ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd,
 
 /*
  * Notes the name, the file and the line of a directive for arrays or tables,
- * for the error message if its location, server or http block has no pool.
+ * for the error message if its location, server or http block has no pool of
+ * memcached servers.
  */
 
 void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -405,8 +405,9 @@ ngx_http_mcds_data_add_handler(ngx_conf_t *cf, ngx_uint_t phase,
 
 
 /*
- * Seeds the hashes of jansson when a worker starts: jansson would do so at the
- * first JSON object, and read a device while requests wait.
+ * Seeds the hashes of the JSON library jansson when a worker starts: jansson
+ * would do so at the first JSON object, and read a random device while requests
+ * wait.
  */
 
 static ngx_int_t

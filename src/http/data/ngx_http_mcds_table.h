@@ -44,8 +44,9 @@ struct ngx_http_mcds_table_api_s {
                                               request; empty: the whole table */
     ngx_uint_t                   method;
     ngx_uint_t                   type;
-    ngx_uint_t                   values;   /* 1: a list of the table shows the
-                                              values, too */
+    ngx_uint_t                   values;   /* 1: the response that lists the
+                                              table shows the values of its
+                                              elements, too */
     uint32_t                     ttl;
     ngx_uint_t                   rc;
 
@@ -76,8 +77,8 @@ struct ngx_http_mcds_table_api_s {
 
 /*
  * Starts a request for one element of a table: GET, HEAD, PUT or DELETE.
- * Returns NGX_DONE, and later calls tr->res.answer, or returns the status of a
- * response, as do the functions below.
+ * Returns NGX_DONE, and calls tr->res.answer when memcached has answered, or
+ * returns the status of an error response, as do the functions below.
  */
 
 ngx_int_t ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr);
@@ -100,7 +101,10 @@ ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr);
 ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr);
 
 
-/* Removes the names of a table whose elements are all deleted. */
+/*
+ * Called when a request has deleted all elements of a table: removes their
+ * names from the table's list of names.
+ */
 
 ngx_int_t ngx_http_mcds_table_clear(ngx_http_mcds_resource_t *res);
 

@@ -18,7 +18,10 @@
 #include "ngx_mcds_lock.h"
 
 
-/* for mcds_lock: requests pass without a lock if memcached is unavailable */
+/*
+ * instead of a status: mcds_lock lets requests pass without a lock if memcached
+ * is unavailable
+ */
 
 #define NGX_HTTP_MCDS_LOCK_PASS   0
 
@@ -36,8 +39,9 @@ typedef struct {
                                                  unavailable, or
                                                  NGX_HTTP_MCDS_LOCK_PASS */
     time_t                      retry;
-    char                       *retry_after;  /* "retry" as the text of the
-                                                 header Retry-After, or NULL */
+    char                       *retry_after;  /* the seconds "retry" as the text
+                                                 of the header Retry-After, or
+                                                 NULL */
 } ngx_http_mcds_lock_conf_t;
 
 
@@ -52,17 +56,19 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_pool_t                *pool;
-    ngx_http_mcds_lock_conf_t      *lock;     /* the parameters of mcds_lock;
-                                                 NULL: "off" */
+    ngx_http_mcds_lock_conf_t      *lock;     /* the parameters of the
+                                                 location's mcds_lock; NULL: it
+                                                 is "off" */
     ngx_http_mcds_lock_api_conf_t  *locks;
 
-    ngx_mcds_stat_t                *stat;     /* statistics of mcds_lock */
+    ngx_mcds_stat_t                *stat;     /* statistics of the location's
+                                                 mcds_lock */
     ngx_mcds_stat_t                *locks_stat;
     ngx_str_t                       name;     /* the name, in statistics, of a
                                                  location with mcds_lock_api */
     char                           *directive; /* the name of the directive for
                                                   which the location needs a
-                                                  pool */
+                                                  pool of memcached servers */
     ngx_http_mcds_place_t           place;
     ngx_http_mcds_loc_conf_t       *mlcf;
 } ngx_http_mcds_lock_loc_conf_t;
@@ -70,11 +76,13 @@ typedef struct {
 
 typedef struct {
     ngx_array_t                 confs;        /* configurations of locations,
-                                                 servers and the http block that
-                                                 need a pool, array of
+                                                 servers and the http block
+                                                 that need a pool of
+                                                 memcached servers, array of
                                                  ngx_http_mcds_lock_loc_conf_t
                                                  * */
-    ngx_uint_t                  locked;       /* 1: a location has mcds_lock */
+    ngx_uint_t                  locked;       /* 1: at least one location of the
+                                                 configuration has mcds_lock */
 } ngx_http_mcds_lock_main_conf_t;
 
 

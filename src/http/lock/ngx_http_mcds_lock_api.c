@@ -39,12 +39,13 @@ typedef struct {
     ngx_mcds_lock_t                *lock;  /* the lock that the request waits
                                               for, or NULL */
 
-    ngx_uint_t                      rc;    /* the result of memcached,
-                                              ngx_mcds_rc_e */
+    ngx_uint_t                      rc;    /* the result of the lock's operation
+                                              in memcached, ngx_mcds_rc_e */
     ngx_uint_t                      status; /* the result of the wait for the
                                                lock, ngx_mcds_lock_e */
-    ngx_uint_t                      known; /* 1: "item" is the lock that
-                                              memcached has */
+    ngx_uint_t                      known; /* 1: "item" has the owner and the
+                                              fencing token of the lock as
+                                              memcached has them */
     int64_t                         left;  /* seconds until the lock expires;
                                               -1: unknown */
     u_char                          owner[NGX_MCDS_LOCK_OWNER];
@@ -563,7 +564,10 @@ ngx_http_mcds_lock_api_refused(ngx_http_mcds_lock_api_t *lr)
 
     case NGX_MCDS_LOCK_UNAVAILABLE:
 
-        /* an attempt may have taken the lock although its reply is lost */
+        /*
+         * memcached may have granted the lock to this request although its
+         * reply was lost: the client is told of a timeout
+         */
 
         return ngx_http_mcds_resource_failed(r, NGX_MCDS_TIMEOUT);
 
@@ -628,8 +632,8 @@ ngx_http_mcds_lock_api_show(ngx_http_mcds_lock_api_t *lr)
     }
 
     /*
-     * the text of the lock is copied into memory that lives until the response
-     * is sent
+     * the JSON text about the lock is copied into memory that lives until the
+     * response is sent
      */
 
     text.data = ngx_pnalloc(lr->res.request->pool, line.len + 1);
