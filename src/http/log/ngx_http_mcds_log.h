@@ -34,7 +34,7 @@ typedef struct {
     ngx_str_t                   name;
     ngx_array_t                 words;     /* array of ngx_str_t: the arguments
                                               of log_format behind the name */
-    ngx_array_t                *ops;       /* the compiled format; NULL: no
+    ngx_array_t                *ops;       /* the compiled log_format; NULL: no
                                               mcds_log uses it */
     ngx_uint_t                  escape;
 } ngx_http_mcds_log_format_t;
@@ -80,8 +80,8 @@ typedef struct {
     char                       *directive;
     ngx_http_mcds_place_t       place;
     ngx_http_mcds_loc_conf_t   *mlcf;      /* configuration of the location,
-                                              server or http block that the
-                                              directive is in */
+                                              server or http block that has the
+                                              mcds_log or mcds_log_api */
 
     ngx_http_mcds_log_format_t *format;
     ngx_http_mcds_log_t        *log;

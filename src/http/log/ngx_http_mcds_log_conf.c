@@ -306,7 +306,10 @@ ngx_http_mcds_log_get(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf,
 }
 
 
-/* checks that directives with the same log do not give it other parameters */
+/*
+ * checks that a directive does not give its log another value of a parameter
+ * than earlier directives with the same log
+ */
 
 static ngx_int_t
 ngx_http_mcds_log_agree(ngx_conf_t *cf, ngx_http_mcds_log_use_t *use)

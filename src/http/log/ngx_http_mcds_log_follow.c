@@ -57,13 +57,13 @@ typedef struct {
     ngx_mcds_log_read_t      *read;
     ngx_mcds_log_range_t      range;
     ngx_uint_t                state;
-    ngx_uint_t                past;       /* 1: the client wants older lines,
-                                             too */
+    ngx_uint_t                past;       /* 1: the client wants log lines from
+                                             before its request, too */
 
     ngx_mcds_log_batch_t     *batches[NGX_HTTP_MCDS_FOLLOW_QUEUE];
     ngx_uint_t                nbatches;
 
-    ngx_mcds_log_event_t     *known;      /* older lines that the client has
+    ngx_mcds_log_event_t     *known;      /* older log lines that the client has
                                              got, in the order of their ids */
     ngx_uint_t                nknown;
     ngx_uint_t                look;       /* number of the last read of the log
@@ -74,8 +74,9 @@ typedef struct {
     ngx_uint_t                dropped;    /* number of log lines that were
                                              dropped, since the client was too
                                              slow */
-    ngx_uint_t                rc;         /* the last result of memcached that
-                                             was reported to the client */
+    ngx_uint_t                rc;         /* the result of the last read of the
+                                             log in memcached that was reported
+                                             to the client */
 } ngx_http_mcds_follow_t;
 
 
@@ -158,7 +159,10 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
 
     if (!range.newest) {
 
-        /* the client gets all lines, read by so many at a time */
+        /*
+         * the client gets all log lines since a time or a line: they are read
+         * from memcached in several steps, with this number of lines each
+         */
 
         range.limit = NGX_HTTP_MCDS_LOG_MAX;
     }
@@ -396,7 +400,7 @@ ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
         if (follow->past) {
 
             /*
-             * the new lines are not queued: the read of older log lines, which
+             * the new log lines are not queued: the read of older lines, which
              * is yet to start, returns them, too
              */
             return NGX_OK;
@@ -416,7 +420,8 @@ ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
 
         return NGX_OK;
 
-    default: /* the state is NGX_HTTP_MCDS_FOLLOW_LIVE */
+    default: /* the client has got all older log lines: new ones are sent to it
+                at once */
         break;
     }
 
@@ -444,8 +449,9 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
         ngx_http_mcds_stat_failed(follow->log->log.stat, rc);
 
         /*
-         * the read of older log lines has failed and will be repeated; the
-         * lines in the queue are older lines then, so they are dropped here
+         * the read of older log lines has failed and will be repeated: the new
+         * lines in the queue will be among the older lines then, so they are
+         * dropped here
          */
 
         while (follow->nbatches) {
@@ -497,7 +503,10 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
 
         if (more) {
 
-            /* the next tick reads more of the older lines */
+            /*
+             * the periodic call of ngx_http_mcds_follow_tick() reads the next
+             * of the older log lines
+             */
 
             follow->range.after = events->elts[events->n - 1].id;
 
@@ -529,8 +538,9 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
 
 
 /*
- * Adds older lines that were sent to those that a look may still return: the
- * last ones, and of those before only lines that are not too old to be late.
+ * Remembers the older log lines that were sent to the client and that a read of
+ * new lines may return again: the lines of the last read of older lines, and of
+ * the reads before only those that are not too old to be late.
  */
 
 static ngx_int_t

@@ -22,8 +22,9 @@ typedef enum {
 
 
 /*
- * the index of an operation of a log format that writes a constant text, or
- * $pipe, which nginx has in log formats alone; other indices are of variables
+ * the index that an element of a log format has if it writes a constant text,
+ * or $pipe, which nginx has in log formats alone; other elements have the index
+ * of their variable
  */
 #define NGX_HTTP_MCDS_LOG_TEXT    (-1)
 #define NGX_HTTP_MCDS_LOG_PIPE    (-2)
@@ -448,7 +449,7 @@ ngx_http_mcds_log_variable(ngx_http_variable_value_t *value,
         return ngx_http_mcds_log_escape_json(p, last, value->data,
                                              value->len);
 
-    default: /* "escape=none": NGX_HTTP_MCDS_ESCAPE_NONE */
+    default: /* with "escape=none", the variable's value is copied */
         return ngx_cpymem(p, value->data,
                           ngx_min(value->len, (size_t) (last - p)));
     }

@@ -353,8 +353,8 @@ ngx_http_mcds_log_close_all(void)
     ngx_http_mcds_log_nwriters = 0;
 
     /*
-     * the numbers that closing the writers has counted are added to the
-     * statistics in shared memory: another exit handler has done so with all
+     * adds the numbers that closing the log writers has counted to the
+     * statistics in shared memory; another exit handler has already added all
      * earlier numbers
      */
 

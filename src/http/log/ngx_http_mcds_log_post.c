@@ -21,8 +21,9 @@ typedef struct {
     ngx_http_mcds_resource_t  res;
     ngx_http_mcds_log_t      *log;
     uint64_t                  now;
-    uint64_t                  time;      /* the time that log lines without a
-                                            time of their own get */
+    uint64_t                  time;      /* the time that the log lines in the
+                                            body of the POST get if they have
+                                            none */
     ngx_mcds_log_event_t     *events;
     ngx_uint_t                n;
     ngx_uint_t                rc;

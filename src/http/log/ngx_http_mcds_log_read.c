@@ -128,8 +128,8 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
     }
 
     /*
-     * the client's next request for log lines continues here, even if this one
-     * finds no line
+     * if this request finds no log line, the client's next request for lines
+     * continues from the id that is set here
      */
 
     lr->id = lr->range.after;
