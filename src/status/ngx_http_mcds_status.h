@@ -28,7 +28,8 @@ typedef struct {
     ngx_chain_t              *last;
     off_t                     size;
     ngx_uint_t                failed;   /* 1: nginx was out of memory, and
-                                           nothing more is added to the text */
+                                           nothing more is added to the
+                                           response's text */
 } ngx_http_mcds_status_text_t;
 
 
@@ -75,17 +76,20 @@ void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
  */
 
 typedef enum {
-    NGX_HTTP_MCDS_STATUS_SUM = 0, /* one number, sums[index] of statistics */
-    NGX_HTTP_MCDS_STATUS_GROUP,   /* several numbers: each of the group's fields
-                                     is a member of the JSON, and a value of the
-                                     metric's label */
-    NGX_HTTP_MCDS_STATUS_REASONS, /* the numbers of requests by reason: each of
-                                     ngx_mcds_reasons[] that has counted, from
-                                     sums[index] on */
-    NGX_HTTP_MCDS_STATUS_TIME,    /* a histogram of times in milliseconds, with
-                                     the buckets of ngx_mcds_stat_times[] */
-    NGX_HTTP_MCDS_STATUS_LATENCY, /* a histogram of times in microseconds, with
-                                     the buckets of ngx_mcds_stat_bounds[] */
+    NGX_HTTP_MCDS_STATUS_SUM = 0, /* the row shows one number of the statistics,
+                                     sums[index] */
+    NGX_HTTP_MCDS_STATUS_GROUP,   /* the row shows several numbers: each of its
+                                     fields is a member of the JSON, and a value
+                                     of the metric's label */
+    NGX_HTTP_MCDS_STATUS_REASONS, /* the row shows the numbers of requests by
+                                     reason: each of ngx_mcds_reasons[] that has
+                                     counted, from sums[index] on */
+    NGX_HTTP_MCDS_STATUS_TIME,    /* the row shows a histogram of times in
+                                     milliseconds, with the buckets of
+                                     ngx_mcds_stat_times[] */
+    NGX_HTTP_MCDS_STATUS_LATENCY, /* the row shows a histogram of times in
+                                     microseconds, with the buckets of
+                                     ngx_mcds_stat_bounds[] */
     NGX_HTTP_MCDS_STATUS_END
 } ngx_http_mcds_status_kind_e;
 
@@ -103,8 +107,9 @@ typedef struct {
     char                          *name;    /* the name of the JSON member that
                                                shows the group of statistics */
     char                          *metric;
-    char                          *label;   /* the metric's label whose values
-                                               are the names of the fields */
+    char                          *label;   /* the label of the Prometheus
+                                               metric whose values are the names
+                                               of the group's fields */
     char                          *help;
     ngx_uint_t                     index;
     ngx_http_mcds_status_field_t  *fields;
@@ -115,8 +120,9 @@ typedef struct {
     char                          *label;   /* the label of metrics that has
                                                the name of a server, counter or
                                                the like */
-    ngx_uint_t                     pools;   /* 1: the statistics are of a pool,
-                                               which metrics have as a label */
+    ngx_uint_t                     pools;   /* 1: the statistics belong to a
+                                               pool of memcached servers, whose
+                                               name is a label of the metrics */
     ngx_http_mcds_status_group_t  *groups;
 } ngx_http_mcds_status_family_t;
 
@@ -145,13 +151,14 @@ typedef struct {
     uint64_t                *buckets;
     ngx_uint_t              *bounds;
     ngx_uint_t               n;
-    ngx_uint_t               unit;      /* number of the histogram's units of
-                                           time in a second */
+    ngx_uint_t               unit;      /* how many of the histogram's units of
+                                           time, such as milliseconds, a second
+                                           has */
 } ngx_http_mcds_status_times_t;
 
 /*
- * Sets times to the histogram of a group of statistics, whose kind is TIME or
- * LATENCY.
+ * Sets "times" to the histogram that a row of a table of statistics (a group)
+ * shows; the kind of the row is TIME or LATENCY.
  */
 
 void ngx_http_mcds_status_times(ngx_http_mcds_status_times_t *times,

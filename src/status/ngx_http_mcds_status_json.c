@@ -457,7 +457,7 @@ ngx_http_mcds_status_group(ngx_http_mcds_status_text_t *text,
         ngx_http_mcds_status_reasons(text, group, totals);
         break;
 
-    default: /* a histogram: NGX_HTTP_MCDS_STATUS_TIME or ..._LATENCY */
+    default: /* TIME or LATENCY: the statistics are a histogram of times */
         ngx_http_mcds_status_histogram(text, group, totals);
         break;
     }

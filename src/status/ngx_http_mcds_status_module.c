@@ -284,7 +284,7 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
                                          "text/plain; version=0.0.4; "
                                          "charset=utf-8");
 
-    default: /* the format of the statistics is NGX_HTTP_MCDS_STATUS_JSON */
+    default: /* the client gets the statistics as JSON */
 
         if (ngx_mcds_stats && ngx_http_mcds_status_arg(r, "memory")) {
             ngx_mcds_pool_usage(

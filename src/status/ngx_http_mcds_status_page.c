@@ -35,8 +35,10 @@ typedef struct {
     char                    *open;
     u_char                  *data;
     char                    *close;
-    ngx_uint_t               format;    /* the line is replaced if the location
-                                           has this format, or else left out */
+    ngx_uint_t               format;    /* format of the statistics: the line is
+                                           replaced if the location's
+                                           mcds_status allows this format, and
+                                           left out otherwise */
 } ngx_http_mcds_status_part_t;
 
 

@@ -375,7 +375,7 @@ ngx_http_mcds_status_samples(ngx_http_mcds_status_text_t *text,
 
         break;
 
-    default: /* a histogram: NGX_HTTP_MCDS_STATUS_TIME or ..._LATENCY */
+    default: /* TIME or LATENCY: the statistics are a histogram of times */
         ngx_http_mcds_status_buckets(text, group, labels, totals);
         break;
     }
