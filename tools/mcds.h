@@ -61,39 +61,46 @@
 
 typedef struct {
     char             *conf;       /* file of nginx's configuration, or NULL */
-    char             *servers;    /* the value of --servers: a list, or a
-                                     libmemcached string; NULL: not given */
+    char             *servers;    /* the value of the option --servers: a
+                                     list, or a libmemcached string; NULL:
+                                     not given */
     char             *prefix;
-    char             *pool;       /* the value of --pool, or NULL */
-    char             *site;       /* the value of --site, or NULL */
+    char             *pool;       /* the value of the option --pool; NULL: not
+                                     given */
+    char             *site;       /* the value of the option --site; NULL: not
+                                     given */
     ngx_uint_t        json;
     ngx_msec_t        timeout;
 
-    ngx_array_t       keys;       /* array of ngx_str_t: the values of --key */
+    ngx_array_t       keys;       /* array of ngx_str_t: the values of the
+                                     options --key */
     ngx_array_t       tags;
     ngx_array_t       hosts;
-    ngx_array_t       hmac;       /* array of ngx_str_t: the files of
-                                     --hmac-key-file */
-    ngx_array_t       headers;    /* array of ngx_str_t: the values of --header,
-                                     "Name: value" */
+    ngx_array_t       hmac;       /* array of ngx_str_t: the files of the
+                                     options --hmac-key-file */
+    ngx_array_t       headers;    /* array of ngx_str_t: the values of the
+                                     options --header, "Name: value" */
 
     ngx_uint_t        body;
     ngx_uint_t        all;
     ngx_uint_t        drop;       /* 1: the option --delete was given */
     ngx_uint_t        values;
-    uint32_t          ttl;        /* the value of --ttl, seconds; 0: not
-                                     given */
-    uint32_t          window;     /* the value of --window, seconds; 0: not
-                                     given */
+    uint32_t          ttl;        /* the value of the option --ttl, seconds; 0:
+                                     not given */
+    uint32_t          window;     /* the value of the option --window, seconds;
+                                     0: not given */
     uint32_t          slots;
-    ngx_msec_t        wait;       /* the value of --wait, the milliseconds to
-                                     wait for a lock; 0: do not wait */
-    uint64_t          time;       /* the value of --time, milliseconds since the
-                                     epoch; 0: now */
-    ngx_msec_t        since;      /* the value of --since, milliseconds before
-                                     now; 0: not given */
+    ngx_msec_t        wait;       /* the value of the option --wait, the
+                                     milliseconds to wait for a lock; 0: do not
+                                     wait */
+    uint64_t          time;       /* the value of the option --time,
+                                     milliseconds since the epoch; 0: now */
+    ngx_msec_t        since;      /* the value of the option --since,
+                                     milliseconds before now; 0: not given */
     ngx_str_t         after;
-    ngx_uint_t        limit;      /* the value of --limit; 0: not given */
+    ngx_uint_t        limit;      /* the value of the option --limit, the
+                                     maximum number of lines, values, keys or
+                                     rows to print; 0: not given */
     ngx_msec_t        chunk;
     ngx_uint_t        chunks;
     ngx_uint_t        command;    /* index of the first argument of the command
@@ -135,7 +142,8 @@ typedef struct {
     mcds_sites_t     *sites;      /* the blocks of nginx's configuration; NULL:
                                      the tool reads none */
 
-    ngx_mcds_pool_t  *pool;       /* the pool that the command uses */
+    ngx_mcds_pool_t  *pool;       /* the pool of memcached servers that the
+                                     command uses */
 
     int               status;     /* the exit code: the maximum of those that
                                      were set so far */
@@ -216,35 +224,39 @@ void *mcds_alloc(mcds_t *m, size_t size);
 
 
 /*
- * Reads all pools and directives of nginx's configuration, or the pool of
- * --servers.  Ends the tool if the configuration cannot be read.
+ * Reads all pools of memcached servers and all directives of mcds from nginx's
+ * configuration, or makes the pool of --servers.  Ends the tool if the
+ * configuration cannot be read.
  */
 
 void mcds_site_read(mcds_t *m);
 
 
 /*
- * Sets m->pool for a command about a name, such as that of a log: to the pool
- * that the directives with this name use in nginx's configuration.  directives:
- * the directives' names, separated by spaces.  If name is NULL, the directives
- * may have any name.  Ends the tool if the pool is not unique.
+ * Sets m->pool, the pool of memcached servers, for a command about a name, such
+ * as that of a log: to the pool that the directives with this name use in
+ * nginx's configuration.  directives: the directives' names, separated by
+ * spaces.  If name is NULL, the directives may have any name.  Ends the tool if
+ * the pool is not unique.
  */
 
 void mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name);
 
 
 /*
- * Sets m->pool for a command about the key of a counter: to the pool that the
- * directives which count the key use.  Ends the tool if the pool is not unique.
+ * Sets m->pool, the pool of memcached servers, for a command about the key of a
+ * counter: to the pool that the directives which count the key use in nginx's
+ * configuration.  Ends the tool if the pool is not unique.
  */
 
 void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
 
 
 /*
- * Returns the next of these directives in nginx's configuration, from index *i
- * on, that has this name as its argument and is not "off"; name NULL is any
- * name.  Advances *i behind it.  Returns NULL if there is none.
+ * Returns the next directive in nginx's configuration, from index *i on, that
+ * is one of "directives" (names, separated by spaces), has this name as its
+ * argument and is not "off"; name NULL is any name.  Advances *i behind it.
+ * Returns NULL if there is none.
  */
 
 mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
@@ -252,9 +264,10 @@ mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
 
 
 /*
- * Returns the next of these directives in nginx's configuration that counts the
- * key, as mcds_site_find() does.  If exact is 1, the directive has just this
- * key; otherwise its key contains variables and may have this value.
+ * Returns the next directive of a counter in nginx's configuration that counts
+ * the key; i and directives as for mcds_site_find().  If exact is 1, the
+ * directive has just this key; otherwise its key contains variables and may
+ * have this value.
  */
 
 mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
@@ -262,8 +275,8 @@ mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
 
 
 /*
- * Returns the pool that a directive in nginx's configuration uses, or NULL if
- * it is unknown.
+ * Returns the pool of memcached servers that a directive in nginx's
+ * configuration uses, or NULL if it is unknown.
  */
 
 ngx_mcds_pool_t *mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive);

@@ -151,8 +151,9 @@ mcds_counter_get(mcds_t *m, ngx_str_t *key)
     if (rc == NGX_MCDS_OK && (answer.has & NGX_MCDS_TTL)) {
 
         /*
-         * "ttl" is null for a counter that nginx has marked by its time to
-         * live, which is not the time until the counter expires
+         * "ttl" is null for a counter that nginx has marked with the time of
+         * its creation: the mark is in its time to live in memcached, which
+         * therefore does not tell when the counter expires
          */
 
         mcds_put(o, "ttl",
@@ -229,8 +230,9 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 
 
 /*
- * removes nginx's mark from a counter that was set to another number: a host
- * that has counted more would raise the marked counter to its own number again
+ * removes nginx's mark (the time of creation, as a time to live in memcached)
+ * from a counter that was set to another number: a host that has counted more
+ * would raise the marked counter to its own number again
  */
 
 static void
@@ -337,8 +339,9 @@ mcds_counter_reset(mcds_t *m, ngx_str_t *key)
 
 
 /*
- * finds the window and the slots of a counter of visitors, or of a list of the
- * most counted keys: those of nginx's directive, which options override
+ * finds the window of a counter of visitors, or of a list of the most counted
+ * keys, and the number of slots of time into which the window is divided: those
+ * of nginx's directive, which options override
  */
 
 static void
@@ -355,8 +358,8 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         n = ngx_parse_time(&param, 1);
 
         /*
-         * a window that nginx would reject becomes 0, which the check below
-         * refuses
+         * a parameter "window=" that nginx would reject becomes 0, which the
+         * check below refuses
          */
 
         *window = (n > 0 && n <= NGX_MCDS_MAX_TTL) ? (uint32_t) n : 0;
@@ -377,7 +380,10 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         *slots = m->o.slots;
     }
 
-    /* the number of slots that mcds_counter_top has by default */
+    /*
+     * by default, mcds_counter_top divides the window into the largest number
+     * of slots of time, up to 24, that divides it
+     */
 
     if (*slots == 0) {
         for (*slots = 24; *window % *slots; (*slots)--) { /* void */ }
@@ -567,7 +573,7 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     mcds_put(o, "top", keys);
 
     /*
-     * the slots of a list of the most counted keys are on all servers of the
+     * the items of a list of the most counted keys are on all servers of the
      * pool: if one is down, the list is incomplete
      */
 

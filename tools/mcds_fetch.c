@@ -22,9 +22,11 @@ typedef struct {
     mcds_t       *m;
     char         *at;
     ngx_msec_t    end;
-    ngx_str_t     host;          /* value of the request header Host */
+    ngx_str_t     host;          /* value of the header Host in the request to
+                                    nginx */
     ngx_str_t     path;
-    u_char       *data;          /* the part of the response that was read */
+    u_char       *data;          /* the part of nginx's response that was
+                                    read */
     size_t        len;
 } mcds_fetch_t;
 

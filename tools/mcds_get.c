@@ -341,8 +341,8 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
     age = (int64_t) (now - entry->created);
 
     /*
-     * for a page with variants, the entry's fields for the age have the times
-     * of purges instead
+     * the stored fields for the age of a page have the times of purges instead
+     * if the page has variants
      */
 
     before = (entry->kind == NGX_MCDS_ENTRY_VARY)
@@ -470,8 +470,9 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
     mcds_put(o, "tags_state", json_string(state));
 
     /*
-     * the state after purges, unless it is "valid", replaces the page's own
-     * state; "unknown" replaces only "fresh"
+     * the page's "state" in the JSON becomes its state after purges of tags and
+     * hosts, unless that is "valid"; if that is "unknown", only the state
+     * "fresh" is replaced
      */
 
     was = json_object_get(o, "state");

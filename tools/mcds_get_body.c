@@ -73,7 +73,7 @@ mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 
 /*
  * reads one part of a page's body from memcached; NGX_DECLINED: the part is
- * lost or broken; NGX_ERROR: this is unknown, and the failure was reported
+ * lost or broken; NGX_ERROR: memcached has not answered, which was reported
  */
 
 static ngx_int_t
@@ -110,8 +110,8 @@ mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
     if (rc == NGX_OK && secrets) {
 
         /*
-         * the part is copied to an ngx_mcds_value_t, which the functions that
-         * check signatures take
+         * the part of the page's body is copied to an ngx_mcds_value_t, which
+         * the functions that check signatures take
          */
 
         value = ngx_mcds_value_create(answer->text.len, ngx_cycle->log);

@@ -49,9 +49,10 @@ typedef struct {
     mcds_t           *m;
     ngx_str_t         key;
     ngx_mcds_lock_t  *mutex;
-    ngx_uint_t        told;       /* 1: the lock was granted or refused */
-    ngx_uint_t        status;     /* the result of the request for the lock,
-                                     ngx_mcds_lock_e */
+    ngx_uint_t        told;       /* 1: the lock of "lock run" was granted or
+                                     refused */
+    ngx_uint_t        status;     /* the result of the request for the lock of
+                                     "lock run", ngx_mcds_lock_e */
     ngx_uint_t        done;
     pid_t             pid;        /* process id of the command; 0: it does not
                                      run */

@@ -41,9 +41,9 @@ typedef struct {
     ngx_uint_t             rc;
     ngx_uint_t             failed;  /* 1: the last poll of the log has failed */
     ngx_array_t            known;   /* array of ngx_mcds_log_id_t: the ids of
-                                       older lines that were printed */
-    ngx_array_t            batches; /* batches of new lines that came while
-                                       older lines were read */
+                                       older log lines that were printed */
+    ngx_array_t            batches; /* batches of new log lines that came while
+                                       older ones were read */
 } mcds_log_t;
 
 
@@ -347,8 +347,8 @@ mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
     case MCDS_LOG_WAITING:
 
         /*
-         * the new lines are not queued: the read of the stored lines, which is
-         * yet to start, returns them, too
+         * the new log lines are not queued: the read of the stored lines, which
+         * is yet to start, returns them, too
          */
 
         ml->rc = rc;

@@ -38,15 +38,15 @@ typedef struct {
                                          the moment */
     ngx_event_t             event;
     ngx_msec_t              end;
-    uint64_t                lines;    /* number of lines that were given to the
-                                         log's writer */
+    uint64_t                lines;    /* number of log lines that were given to
+                                         the log's writer */
     ngx_uint_t              cut;
     size_t                  ahead;
     ngx_uint_t              done;
     unsigned                eof:1;
 
-    size_t                  len;      /* bytes of the input's last line, which
-                                         is not complete yet */
+    size_t                  len;      /* bytes of the last line of standard
+                                         input, which is not complete yet */
     u_char                  line[NGX_MCDS_LOG_LINE];
 } mcds_write_t;
 
@@ -280,7 +280,10 @@ mcds_write_bytes(mcds_write_t *w, u_char *p, u_char *last)
 }
 
 
-/* at the end of standard input, all lines are sent to memcached at once */
+/*
+ * at the end of standard input, all log lines that are buffered are sent to
+ * memcached at once
+ */
 
 static void
 mcds_write_eof(mcds_write_t *w)

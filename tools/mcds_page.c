@@ -24,13 +24,16 @@
 #define MCDS_PAGE_EXACT           0x40000
 
 
-/* a site, in one pool, whose pages may include the page of a URL or key */
+/*
+ * a site (server{} blocks with the same mcds_cache_site, which share pages) in
+ * one pool, which may have the page of a URL or key
+ */
 
 typedef struct {
     ngx_str_t        *site;
     ngx_mcds_pool_t  *pool;
-    mcds_scope_t     *scope;      /* the first block of the configuration with
-                                     this site */
+    mcds_scope_t     *scope;      /* the first block of nginx's configuration
+                                     that belongs to this site */
 } mcds_found_t;
 
 
@@ -120,8 +123,8 @@ mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
 
 
 /*
- * finds the pool and the site of the page "what"; servers: the server{} blocks
- * that may answer its URL, or NULL: all
+ * finds the pool and the site (mcds_cache_site) of the page "what", a URL or
+ * key; servers: the server{} blocks that may answer the URL, or NULL: all
  */
 
 static void
@@ -142,8 +145,8 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
     if (found->nelts == 0) {
 
         /*
-         * no site is known: the tool has read no configuration, or one without
-         * mcds_cache
+         * no mcds_cache_site is known: the tool has read no configuration of
+         * nginx, or one without mcds_cache
          */
 
         mcds_site_pool(m, "mcds_cache", NULL);
@@ -191,8 +194,8 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
 
 
 /*
- * composes the name that a page has in memcached from its site and key, by the
- * code of the nginx module
+ * composes the name that a page has in memcached from its site
+ * (mcds_cache_site) and its key, by the code of the nginx module
  */
 
 static void
@@ -212,8 +215,8 @@ mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site, ngx_str_t *key)
 
 
 /*
- * prints the sites that may have the page "what", or any page if it is NULL,
- * and ends the tool
+ * prints the sites (mcds_cache_site) that may have the page "what", or any page
+ * if it is NULL, and ends the tool
  */
 
 static void
@@ -665,8 +668,8 @@ mcds_page_put(json_t *o, ngx_str_t *name)
     key = ngx_http_mcds_site_key(name);
 
     /*
-     * the site is the text between "<" and ">" in the page's name, which is
-     * empty if the page has no site
+     * the page's site (mcds_cache_site) is the text between "<" and ">" at the
+     * beginning of the page's name; it is empty if the page has no site
      */
 
     site.data = name->data + 1;

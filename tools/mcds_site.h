@@ -22,15 +22,16 @@ typedef enum {
     MCDS_LEVEL_MAIN,
     MCDS_LEVEL_HTTP,
     MCDS_LEVEL_SERVER,
-    MCDS_LEVEL_LOCATION               /* a location{}, or a block inside of one,
-                                         or an "if" */
+    MCDS_LEVEL_LOCATION               /* the block is a location{}, or a block
+                                         inside of one, or an "if" */
 } mcds_level_e;
 
 
 /*
  * A block of nginx's configuration, with the arguments of its directives for
- * pages.  The code of the nginx module sets conf: the site of the block's pages
- * and their pool.
+ * pages.  The code of the nginx module sets conf: the site (mcds_cache_site)
+ * that the block's pages belong to, and the pool of memcached servers that
+ * stores them.
  */
 
 struct mcds_scope_s {
@@ -58,7 +59,10 @@ struct mcds_scope_s {
 };
 
 
-/* the blocks of nginx's configuration, partly in nginx's own structures */
+/*
+ * the blocks of nginx's configuration: in structures of the tool, and partly in
+ * those that nginx itself has for them
+ */
 
 struct mcds_sites_s {
     ngx_array_t                scopes;    /* array of mcds_scope_t *: all

@@ -22,7 +22,8 @@
 
 typedef struct {
     mcds_scope_t  *scope;
-    ngx_int_t      quic;      /* MCDS_LISTEN_QUIC for "listen ... quic", or 0 */
+    ngx_int_t      quic;      /* MCDS_LISTEN_QUIC if the "listen" has "quic", or
+                                 0 */
     ngx_uint_t     is_default;
     ngx_uint_t     other;     /* 1: the "listen" is not for plain HTTP */
     ngx_int_t      first;     /* first and last port of the "listen" */

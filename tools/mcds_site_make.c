@@ -109,8 +109,8 @@ mcds_site_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
 
 /*
- * the pool in which a block of nginx's configuration stores pages; NULL: it
- * does not cache pages
+ * the pool of memcached servers in which a block of nginx's configuration
+ * stores pages; NULL: it does not cache pages
  */
 
 static ngx_mcds_pool_t *

@@ -34,8 +34,8 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
     }
 
     /*
-     * the pool of the command is that of all directives with the name, if they
-     * use the same one
+     * if all directives with the name that the command is about use the same
+     * pool of memcached servers, the command uses this pool, too
      */
 
     i = 0;
@@ -81,8 +81,8 @@ mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key)
 
 
 /*
- * sets the pool of the command to that of --pool, or to the only pool; 1 if
- * there is one of these
+ * sets the pool of memcached servers of the command to that of --pool, or to
+ * the only pool of nginx's configuration; 1 if there is one of these
  */
 
 static ngx_uint_t
@@ -118,8 +118,9 @@ mcds_site_one_pool(mcds_t *m)
 
 
 /*
- * sets the pool of the command to that of a directive; NGX_DECLINED: directives
- * before this one use another pool, and the pool of the command is not set
+ * sets the pool of memcached servers of the command to that of a directive;
+ * NGX_DECLINED: directives before this one use another pool, and the pool of
+ * the command is not set
  */
 
 static ngx_int_t
@@ -154,7 +155,10 @@ mcds_site_any_pool(mcds_t *m)
 }
 
 
-/* the names of all pools in nginx's configuration, each after a space */
+/*
+ * the names of all pools of memcached servers in nginx's configuration, each
+ * after a space
+ */
 
 static char *
 mcds_site_names(mcds_t *m)
@@ -186,7 +190,10 @@ mcds_site_names(mcds_t *m)
 }
 
 
-/* the pool that all directives of nginx's configuration use, if it is one */
+/*
+ * the pool of memcached servers that all directives of nginx's configuration
+ * use; NULL if they use several or none
+ */
 
 static ngx_mcds_pool_t *
 mcds_site_used(mcds_t *m)

@@ -215,7 +215,7 @@ mcds_status_sums(json_t *status)
 }
 
 
-/* adds up the statistics of all caches */
+/* adds up the numbers of requests in the statistics of all caches */
 
 static void
 mcds_status_caches(json_t *status, json_t *sums)
@@ -295,7 +295,7 @@ mcds_status_judge(mcds_t *m, json_t *status, json_t *problems)
                                 "cache %s", name);
         }
 
-        /* the sums of the statistics of this cache alone */
+        /* sums of the statistics of one cache, for its own hit ratio */
 
         pool = json_pack("{s:[O]}", "caches", cache);
         sums = mcds_status_sums(pool);

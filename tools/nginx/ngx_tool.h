@@ -26,9 +26,9 @@ void ngx_tool_init(ngx_uint_t log_level);
 
 
 /*
- * Initializes TLS, which takes half a millisecond; called before a pool that
- * may use TLS is read.  Returns NGX_OK, or NGX_ERROR if out of memory or for
- * another reason, which is logged.
+ * Initializes TLS, which takes half a millisecond; called before the tool reads
+ * the configuration of memcached servers that may use TLS.  Returns NGX_OK, or
+ * NGX_ERROR if out of memory or for another reason, which is logged.
  */
 
 ngx_int_t ngx_tool_ssl_init(ngx_cycle_t *cycle);
