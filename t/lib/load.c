@@ -287,8 +287,8 @@ start(client_t *c)
 
 
 /*
- * copies the text "from", with the value in place of the word, if this occurs
- * in the text
+ * copies the text "from" to "text", and replaces the first occurrence of the
+ * placeholder "word", if there is one, by the value
  */
 
 static void

@@ -39,16 +39,16 @@
 
 
 typedef struct {
-    volatile uint64_t  fail;           /* number of the allocation that will
-                                          fail; 0: none */
-    volatile uint64_t  calls;          /* number of allocations since a test
-                                          chose the one to fail */
+    volatile uint64_t  fail;           /* number of the memory allocation that
+                                          will fail; 0: none */
+    volatile uint64_t  calls;          /* number of memory allocations since a
+                                          test chose the one to fail */
     volatile uint64_t  failed;
-    volatile int64_t   blocks;         /* number of live allocations, and their
-                                          bytes */
+    volatile int64_t   blocks;         /* number of live memory allocations, and
+                                          their bytes */
     volatile int64_t   bytes;
-    volatile uint64_t  later;          /* number of the allocation that will
-                                          fail in child processes */
+    volatile uint64_t  later;          /* number of the memory allocation that
+                                          will fail in child processes */
     volatile uint64_t  trim;           /* 1: the process returns free memory to
                                           the kernel */
 } memory_t;

@@ -321,8 +321,9 @@ order_handler(ngx_http_request_t *r)
 
     if (r->args.len) {
         /*
-         * the address in the request is parsed by strtoul(), since one of 32
-         * bits may be too large for ngx_hextoi()
+         * the argument of the request, an address in memory in hexadecimal, is
+         * parsed by strtoul(): on a 32-bit host it may be too large for
+         * ngx_hextoi()
          */
 
         from = (void *) (uintptr_t) strtoul((char *) r->args.data, NULL, 16);
