@@ -10,8 +10,8 @@
 
 
 /*
- * the weight of one request for a key; the low bits keep the fractions of a
- * decayed weight
+ * the weight that one request adds to its key; the low bits of a weight keep
+ * the fractions that are left after decay
  */
 #define NGX_MCDS_HOTKEYS_ONE      (1 << 16)
 
@@ -359,8 +359,8 @@ ngx_mcds_hotkeys_write(ngx_mcds_hotkeys_list_t *list, ngx_mcds_topk_t *table)
         item = &list->items[i];
 
         /*
-         * a part of the count, the error, may belong to another key: publish a
-         * lower bound of the weight
+         * a part of the key's count, the error, may come from requests for an
+         * evicted key: publish the lower bound as the weight of the key
          */
 
         item->weight = ranked->count - ranked->error;
@@ -397,8 +397,8 @@ ngx_mcds_hotkeys_read(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
     }
 
     /*
-     * the summary has room for the keys of all workers, so that no key is
-     * evicted and the sums are exact
+     * the summary that adds up the hot keys of all workers has room for all of
+     * them, so that no key is evicted and the sums are exact
      */
 
     sum = ngx_mcds_topk_create(all, hotkeys->log);

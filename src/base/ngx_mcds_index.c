@@ -157,7 +157,10 @@ ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node)
 }
 
 
-/* drops the least recently used idle node of the index */
+/*
+ * frees the least recently used of the idle nodes, which the index keeps only
+ * while it has room
+ */
 
 static void
 ngx_mcds_index_drop(ngx_mcds_index_t *index)

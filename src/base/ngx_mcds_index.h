@@ -42,7 +42,8 @@ struct ngx_mcds_index_node_s {
                                             bucket; NULL if the node is in no
                                             index */
     ngx_queue_t              queue;      /* link in the index's queue of idle
-                                            nodes, while idle is set */
+                                            nodes, which may be dropped, while
+                                            idle is set */
     void                    *pool;
     ngx_str_t                key;
     size_t                   size;
@@ -64,15 +65,17 @@ typedef struct {
     size_t                   max_size;
     ngx_uint_t               max_idle;
     size_t                   max_idle_size;
-    ngx_mcds_index_drop_pt   drop;       /* handler that frees a dropped node;
-                                            NULL if no node is ever idle */
+    ngx_mcds_index_drop_pt   drop;       /* handler that frees an idle node
+                                            dropped for lack of room; NULL if no
+                                            node is ever idle */
 
     ngx_uint_t               count;
     size_t                   size;
     ngx_uint_t               idle_count;
     size_t                   idle_size;
-    ngx_queue_t              idle;       /* the queue of idle nodes, the least
-                                            recently used one last */
+    ngx_queue_t              idle;       /* queue of idle nodes, which may be
+                                            dropped, the least recently used one
+                                            last */
 } ngx_mcds_index_t;
 
 
@@ -107,8 +110,9 @@ ngx_mcds_index_node_t *ngx_mcds_index_find(ngx_mcds_index_t *index, void *pool,
 ngx_mcds_index_node_t *ngx_mcds_index_next(ngx_mcds_index_node_t *node);
 
 /*
- * Inserts a node into the index, as busy.  The text of the key is not copied.
- * Returns NGX_BUSY if there is no room; the node is then in no index.
+ * Inserts a node into the index, as busy: it cannot be dropped until it is made
+ * idle.  The text of the key is not copied.  Returns NGX_BUSY if the index is
+ * full; the node is then in no index.
  */
 
 ngx_int_t ngx_mcds_index_insert(ngx_mcds_index_t *index,
@@ -117,27 +121,27 @@ ngx_int_t ngx_mcds_index_insert(ngx_mcds_index_t *index,
 
 /*
  * Removes a node from the index, be it busy, idle or in no index, without
- * calling drop.
+ * calling drop, the handler that frees a node.
  */
 
 void ngx_mcds_index_remove(ngx_mcds_index_t *index,
     ngx_mcds_index_node_t *node);
 
 /*
- * Makes a node of the index idle, and the most recently used of the idle nodes,
- * also if the node is idle already.  Idle nodes beyond the bounds of the index
- * are dropped, possibly this one.
+ * Makes a node of the index idle, so that it may be dropped, and the most
+ * recently used of the idle nodes, also if it is idle already.  Idle nodes
+ * beyond the bounds of the index are dropped, possibly this one.
  */
 
 void ngx_mcds_index_idle(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
-/* Makes an idle node of the index busy; a busy node stays busy. */
+/* Makes an idle node of the index busy, so that it cannot be dropped. */
 
 void ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
 /*
- * Changes the size of a busy node of the index.  The new size may exceed the
- * bounds.
+ * Changes the size of a busy node, as the index counts it, in bytes.  The sizes
+ * of all nodes may then exceed the bounds of the index.
  */
 
 void ngx_mcds_index_resize(ngx_mcds_index_t *index,

@@ -66,8 +66,8 @@ void ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 
 /*
- * Builds the key that the text, of a page or not, has without prefix and
- * suffix: printable, hence safe in a log.
+ * Builds the key in memcached of a text, which may name a page, without prefix
+ * and suffix, to show it in a log: the key is printable.
  */
 
 void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);

@@ -20,7 +20,10 @@ static ngx_int_t ngx_mcds_memfile_write(ngx_fd_t fd, ngx_mcds_value_t *value,
     size_t size);
 
 
-/* the files that this process has, and those that it may have */
+/*
+ * the number of files in memory (memfd) that this process has open, and their
+ * maximum
+ */
 
 static ngx_uint_t  ngx_mcds_memfiles;
 static ngx_uint_t  ngx_mcds_memfiles_max;

@@ -21,24 +21,27 @@
 #include "ngx_mcds.h"
 
 
-/* below so many bytes, sendfile() costs more than it saves */
+/*
+ * the smallest value that is copied to a file in memory (memfd), in bytes: for
+ * fewer bytes, sendfile() costs more than it saves
+ */
 #define NGX_MCDS_MEMFILE_MIN      (32 * 1024)
 
 
 /*
- * Sets how many files the process may have at a time.  Without a call, and on
- * systems that have no such files, it may have none.
+ * Sets how many files in memory (memfd) the process may have at a time.
+ * Without a call, and on systems without memfd, it may have none.
  */
 
 void ngx_mcds_memfile_init(ngx_uint_t max);
 
 
 /*
- * Returns a copy of a value in a file, with one reference; value->fd is the
- * file, and a byte has the same offset in the file as from the value itself.
- * Returns NULL if the value is shorter than NGX_MCDS_MEMFILE_MIN, has a file
- * already, if the process may have no more files, or if the system refuses one
- * (logged).
+ * Returns a copy of a value in a file in memory (memfd), with one reference;
+ * value->fd is the file, and a byte has the same offset in the file as from the
+ * value itself.  Returns NULL if the value is shorter than NGX_MCDS_MEMFILE_MIN
+ * or has a file already, if the process may have no more files, or if the
+ * system refuses one (logged).
  */
 
 ngx_mcds_value_t *ngx_mcds_memfile_copy(ngx_mcds_value_t *value,

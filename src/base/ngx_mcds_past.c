@@ -32,8 +32,8 @@ typedef struct {
 
 
 /*
- * A sample of the history.  Only the process that takes the sample writes to
- * it; minute is 0 meanwhile.
+ * A sample of the history of statistics, taken in one minute.  Only the process
+ * that takes the sample writes to it; minute is 0 meanwhile.
  */
 
 typedef struct {
@@ -44,8 +44,8 @@ typedef struct {
 
 
 struct ngx_mcds_past_s {
-    ngx_atomic_t             last;      /* the minute of the last sample of the
-                                           history */
+    ngx_atomic_t             last;      /* the minute in which statistics were
+                                           last sampled */
     ngx_mcds_past_sample_t   samples[NGX_MCDS_PAST_SAMPLES];
 };
 

@@ -20,7 +20,9 @@
 #include "ngx_mcds_stat.h"
 
 
-/* the history: seconds between two samples, and number of samples */
+/*
+ * the history of statistics: seconds between two samples, and number of samples
+ */
 #define NGX_MCDS_PAST_STEP        60
 #define NGX_MCDS_PAST_SAMPLES     61
 

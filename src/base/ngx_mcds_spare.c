@@ -52,8 +52,9 @@ ngx_mcds_spare_init(size_t max)
     static ngx_uint_t  done;
 
     /*
-     * the bound of kept memory is set only once: memory that was allocated
-     * before may be smaller than its class
+     * the bound of the freed memory that a worker keeps is set only once: a
+     * value that was allocated before may have less memory than its class of
+     * sizes
      */
 
     if (done) {
@@ -167,8 +168,8 @@ ngx_mcds_spare_age(void)
 
 
 /*
- * Returns the class of memory of this size; *room is the size of all memory of
- * that class.
+ * Returns the class of sizes to which memory of this size belongs; *room is the
+ * size of each piece of memory in that class.
  */
 
 static ngx_uint_t

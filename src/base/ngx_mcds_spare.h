@@ -29,7 +29,8 @@
 #define NGX_MCDS_SPARE_SIZE       (8 * 1024 * 1024)
 
 /*
- * the milliseconds after which a worker frees kept memory that it has not used
+ * the milliseconds after which a worker frees memory that it has kept for later
+ * values without using it
  */
 #define NGX_MCDS_SPARE_AGE        1000
 
@@ -52,9 +53,10 @@ void ngx_mcds_spare_free(void *p, size_t size);
 
 
 /*
- * Frees the kept memory that was not used for NGX_MCDS_SPARE_AGE, and returns
- * the number of bytes that are still kept.  The caller calls this function from
- * time to time after each call of ngx_mcds_stat_wake(), until it returns 0.
+ * Frees the memory that the worker keeps for later values but has not used for
+ * NGX_MCDS_SPARE_AGE, and returns the number of bytes that it still keeps.  The
+ * caller calls this function from time to time after each call of
+ * ngx_mcds_stat_wake(), until it returns 0.
  */
 
 size_t ngx_mcds_spare_age(void);

@@ -118,7 +118,8 @@ ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker)
     }
 
     /*
-     * clear the values of the gauge: the previous worker may have been killed
+     * clear the worker's gauges of this server (pending operations, breaker): a
+     * killed worker of the same number may have left its values there
      */
 
     stat->gauge = &stat->gauges[worker];
@@ -212,7 +213,10 @@ ngx_mcds_stat_detach(ngx_mcds_stat_t *stat)
 
     if (stat->gauge == NULL) {
 
-        /* a process without shared memory has no gauge to give back */
+        /*
+         * a process without shared memory has no gauges of a server there, so
+         * none to give back
+         */
 
         return;
     }
@@ -242,7 +246,10 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
 
     if (!ngx_mcds_stat_owns(stat)) {
 
-        /* a new worker owns the gauge, and reports the server's breaker */
+        /*
+         * a new worker has taken over the gauges of this one, and reports its
+         * own breaker of the server
+         */
 
         return stat->gauge == NULL;
     }

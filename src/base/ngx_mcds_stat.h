@@ -238,10 +238,12 @@ struct ngx_mcds_stat_s {
 
     void                   (*gather)(ngx_mcds_stat_t *stat);
                                         /*
-                                         * called before a flush, to set pending
-                                         * and connections; or NULL
+                                         * called before the sums are flushed to
+                                         * shared memory, to set the gauges
+                                         * pending and connections; or NULL
                                          */
-    void                    *data;      /* the data of the handler gather() */
+    void                    *data;      /* data for the handler gather() that is
+                                           called before a flush */
 
     ngx_queue_t              changed;   /* link in the queue of statistics to be
                                            flushed; next NULL: not queued */
@@ -274,13 +276,16 @@ typedef struct {
 typedef struct {
     ngx_array_t              families[NGX_MCDS_STAT_FAMILIES];
                                         /*
-                                         * arrays of ngx_mcds_stat_t *; servers
-                                         * are in the order of the pools
+                                         * by family, arrays of the statistics
+                                         * of each server, cache or structure,
+                                         * ngx_mcds_stat_t *; servers are in the
+                                         * order of the pools
                                          */
     ngx_uint_t               generation;  /* number of configurations since the
                                              start of nginx */
     ngx_uint_t               workers;
-    time_t                   since;     /* when the counting of sums began */
+    time_t                   since;     /* when these statistics began to
+                                           count */
     time_t                   loaded;    /* when the configuration was loaded */
 } ngx_mcds_stats_t;
 
@@ -308,8 +313,8 @@ extern ngx_mcds_memory_t  ngx_mcds_memory;
 extern ngx_mcds_stats_t  *ngx_mcds_stats;
 
 /*
- * the function that is called when there are sums to flush; set by the code
- * that owns the timer
+ * the function that is called when there are sums of statistics to flush to
+ * shared memory; set by the code that owns the timer
  */
 
 extern void  (*ngx_mcds_stat_wake)(void);
@@ -356,8 +361,8 @@ char *ngx_mcds_stat_family(ngx_uint_t family);
 
 
 /*
- * Takes the gauge of the worker with this number, for the statistics; called in
- * that worker.
+ * Takes the gauges of a server in shared memory that belong to the worker with
+ * this number; called in that worker.
  */
 
 void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);
@@ -371,7 +376,10 @@ void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);
 void ngx_mcds_stat_changed(ngx_mcds_stat_t *stat);
 
 
-/* Adds the sums of this worker to shared memory, and updates the gauge. */
+/*
+ * Adds the sums that this worker has counted to those in shared memory, and
+ * updates the worker's gauges of the server.
+ */
 
 void ngx_mcds_stat_flush(ngx_mcds_stat_t *stat);
 
@@ -400,8 +408,9 @@ void ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when);
 
 
 /*
- * Flushes the sums of the statistics a last time, and gives the gauge back.
- * Statistics without a gauge are flushed by ngx_mcds_stat_flush_all() only.
+ * Flushes the sums of the statistics a last time, and gives the worker's gauges
+ * of the server back.  Statistics without gauges are flushed by
+ * ngx_mcds_stat_flush_all() only.
  */
 
 void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
@@ -444,8 +453,9 @@ void ngx_mcds_stat_latency(ngx_mcds_stat_t *stat, ngx_uint_t us);
 
 
 /*
- * Adds a duration in milliseconds to a histogram: sums[i] is the total, the
- * buckets follow.  stat may be NULL.
+ * Adds a duration in milliseconds to a histogram, an array of sums: sums[i] is
+ * the total of all durations, the sums of the buckets follow.  stat may be
+ * NULL.
  */
 
 void ngx_mcds_stat_time(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_msec_t ms);
@@ -453,7 +463,7 @@ void ngx_mcds_stat_time(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_msec_t ms);
 
 /*
  * Adds a duration in milliseconds to a histogram of the statistics: sums[i] is
- * the total, the buckets follow.  stat may be NULL.
+ * the total of all durations, the buckets follow.  stat may be NULL.
  */
 
 ngx_int_t ngx_mcds_stat_read(ngx_mcds_stat_t *stat,

@@ -27,8 +27,8 @@
 
 /*
  * The values of $mcds_cache_status, of ngx_http_mcds_status_e, and their words
- * in statistics; and those that a dry run counts instead of the answers that it
- * would have given.
+ * in statistics; and the words for a dry run, which counts the cached responses
+ * that it would have sent.
  */
 
 #define NGX_MCDS_STATUS_LIST(X)                                               \

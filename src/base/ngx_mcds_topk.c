@@ -114,8 +114,8 @@ ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
     }
 
     /*
-     * in a full summary, the evicted key raises the floor, which is the count
-     * that the new key starts from
+     * a summary that is full evicts the key with the least count; the floor,
+     * the count that a new key starts from, rises to that count
      */
 
     if (topk->n == topk->max) {
@@ -189,9 +189,9 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
         }
 
         /*
-         * A key of both summaries that this loop has evicted is not inserted
-         * again: its count in "to" was the larger one, and all counts left are
-         * at least that large.
+         * If this loop has evicted a key of both summaries from "to", the key
+         * is not inserted again: its count in "to" was the larger one, and all
+         * counts left in "to" are at least that large.
          */
 
         if (to->n == to->max) {

@@ -67,9 +67,11 @@ typedef struct {
     uint64_t               noted;    /* when the key's value was noted; 0:
                                         never */
     uint32_t               hash;
-    uint32_t               next;     /* number of the next key in the bucket,
-                                        counted from 1; 0: none */
-    uint32_t               place;    /* position of the key in the heap */
+    uint32_t               next;     /* number of the next key in the same
+                                        bucket of the hash table, counted from
+                                        1; 0: none */
+    uint32_t               place;    /* position of the key in the heap, by
+                                        count */
     uint32_t               len;
     u_char                 data[NGX_MCDS_TOPK_KEY + 1];
 } ngx_mcds_ranked_t;
@@ -81,7 +83,8 @@ typedef struct {
     ngx_uint_t             n;
     ngx_uint_t             max;
     ngx_uint_t             mask;
-    ngx_mcds_ranked_t     *ranked;   /* the n watched keys, in no order */
+    ngx_mcds_ranked_t     *ranked;   /* the n keys whose requests are counted,
+                                        in no order */
     uint32_t              *heap;     /* a heap of indexes in ranked, the key
                                         with the least count first */
     uint32_t              *buckets;
