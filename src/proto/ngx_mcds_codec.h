@@ -43,8 +43,9 @@ ngx_int_t ngx_mcds_parse_failed(ngx_mcds_reply_t *reply, u_char *p,
 
 
 /*
- * Parses the replies that both protocols have: VERSION, SERVER_ERROR and the
- * known CLIENT_ERROR.  Returns NGX_ERROR for any other line.
+ * Parses the replies that the meta and the classic protocol have in common:
+ * VERSION, SERVER_ERROR, and the CLIENT_ERROR about a value that is no number.
+ * Returns NGX_ERROR for any other line.
  */
 
 ngx_int_t ngx_mcds_parse_words(ngx_mcds_reply_t *reply, u_char *p,

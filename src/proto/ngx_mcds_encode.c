@@ -78,7 +78,7 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
     case NGX_MCDS_STATS:
         return ngx_mcds_encode_literal(buf, "stats" CRLF);
 
-    default: /* the command NGX_MCDS_GET_VERSION */
+    default: /* NGX_MCDS_GET_VERSION asks for the server's version */
         return ngx_mcds_encode_literal(buf, "version" CRLF);
     }
 

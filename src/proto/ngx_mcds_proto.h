@@ -44,12 +44,12 @@ typedef enum {
     NGX_MCDS_TOUCH,               /* mg T: set the time to live of an item */
     NGX_MCDS_NOOP,                /* mn */
     NGX_MCDS_GET_VERSION,         /* version */
-    NGX_MCDS_STATS                /* the command stats, which has the classic
-                                     replies in both protocols */
+    NGX_MCDS_STATS                /* the command stats, whose reply is the
+                                     classic one also with the meta commands */
 } ngx_mcds_verb_e;
 
 
-/* 1 if the value follows the line of the command, as with a store */
+/* 1 if the command stores: its line is followed by the value to store */
 
 #define ngx_mcds_verb_stores(verb)                                            \
     ((verb) == NGX_MCDS_SET                                                   \
@@ -103,7 +103,7 @@ typedef struct {
     size_t        len;            /* bytes of the value, for SET, ADD and
                                      APPEND */
 
-    unsigned      update:1;       /* INCR and DECR change only a counter that
+    unsigned      update:1;       /* 1: INCR and DECR change only a counter that
                                      exists; initial and ttl are unused */
 } ngx_mcds_cmd_t;
 
@@ -111,8 +111,8 @@ typedef struct {
 typedef struct {
     ngx_uint_t    rc;             /* the result of the command, of
                                      ngx_mcds_rc_e */
-    ngx_uint_t    has;            /* fields that the reply has, NGX_MCDS_VALUE |
-                                     ... */
+    ngx_uint_t    has;            /* which fields the reply has, a mask:
+                                     NGX_MCDS_VALUE | ... */
 
     size_t        len;            /* length of the value, if the reply has
                                      one */
@@ -122,18 +122,20 @@ typedef struct {
     uint32_t      opaque;
 
     /*
-     * Slices of the parsed buffer.  key is the key that the server echoes.
-     * text is the version in a reply to "version", the text after an error
-     * word, or the number.
+     * Parts of the reply's line, in the buffer that was parsed.  key is the key
+     * that the server echoes.  text is the version in a reply to "version", the
+     * text after an error word, or the number of a counter.
      */
     ngx_str_t     key;
     ngx_str_t     text;
 
-    unsigned      noop:1;         /* reply to the command NOOP: MN */
-    unsigned      version:1;      /* reply to the command GET_VERSION */
-    unsigned      number:1;       /* the classic reply is a number */
-    unsigned      stat:1;         /* one line of the classic reply to "stats";
-                                     key is its name, text its value */
+    unsigned      noop:1;         /* 1: the reply is MN, to the command NOOP */
+    unsigned      version:1;      /* 1: the reply is a server's version */
+    unsigned      number:1;       /* 1: the reply, to the classic "incr" or
+                                     "decr", is a number */
+    unsigned      stat:1;         /* 1: the reply is one line of those to
+                                     "stats"; key is the line's name, text its
+                                     value */
 } ngx_mcds_reply_t;
 
 
@@ -214,8 +216,8 @@ u_char *ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd);
 
 
 /*
- * Returns the replies that the command may get in the classic protocol, as a
- * mask of NGX_MCDS_WORD_*.
+ * Returns the kinds of reply that a server may send to the command in the
+ * classic protocol, as a mask of NGX_MCDS_WORD_*.
  */
 
 ngx_uint_t ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd);
@@ -223,9 +225,9 @@ ngx_uint_t ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd);
 
 /*
  * Parses one line of a reply of the classic protocol, as ngx_mcds_parse() does
- * for meta commands, and accepts only the replies in words.  Errors of the
- * server are always accepted, the error about a value that is no number only if
- * words has NGX_MCDS_WORD_NUMBER.
+ * for meta commands, and accepts only the kinds of reply in the mask words.
+ * Errors of the server are always accepted, the error about a value that is no
+ * number only if words has NGX_MCDS_WORD_NUMBER.
  *
  * A reply with a value has its key and flags, and its CAS value if the command
  * requested it.  reply->len bytes, CRLF, "END" and CRLF follow, which the
