@@ -31,7 +31,8 @@ static void ngx_mcds_wait_handler(ngx_event_t *ev);
 
 
 /*
- * the waits of this worker's requests; the first one has the earliest deadline
+ * the waits of this worker's requests for memcached; the first one has the
+ * earliest deadline
  */
 
 static ngx_queue_t  ngx_mcds_waits;
@@ -100,8 +101,8 @@ ngx_mcds_wait_cancel(ngx_mcds_wait_t *wait)
 
 
 /*
- * inserts a wait into the queue by its deadline; searches from the end, as most
- * waits have the same timeout
+ * inserts a request's wait for memcached into the queue of waits, by its
+ * deadline; searches from the end, as most waits have the same timeout
  */
 
 static void

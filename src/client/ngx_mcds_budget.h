@@ -30,10 +30,10 @@ typedef struct ngx_mcds_wait_s  ngx_mcds_wait_t;
 /* the time that one request may wait for memcached; zeroed at first */
 
 typedef struct {
-    /* the longest timeout of the request's waits so far */
+    /* longest timeout of the request's waits for memcached so far */
     ngx_msec_t            limit;
 
-    /* the total duration of the request's waits that have ended */
+    /* total duration of the request's waits for memcached that have ended */
     ngx_msec_t            spent;
 } ngx_mcds_budget_t;
 
@@ -42,8 +42,9 @@ typedef struct {
 
 struct ngx_mcds_wait_s {
     ngx_queue_t           queue;
-    ngx_mcds_budget_t    *budget;      /* budget to which the wait is charged;
-                                          NULL: it is not active */
+    ngx_mcds_budget_t    *budget;      /* budget of the request, charged with
+                                          the wait for memcached; NULL: the wait
+                                          is not active */
     ngx_msec_t            start;
     ngx_msec_t            deadline;
     void                (*handler)(void *data);
@@ -53,9 +54,9 @@ struct ngx_mcds_wait_s {
 
 
 /*
- * Starts a wait of a request; the wait must not be active, and timeout is that
- * of the pool of the operation.  The handler is called once if the wait has not
- * ended in time, never from inside of this call.
+ * Starts a request's wait for memcached; the wait must not be active, and
+ * timeout is that of the pool of the operation.  The handler is called once if
+ * the wait has not ended in time, never from inside of this call.
  */
 
 void ngx_mcds_wait_begin(ngx_mcds_wait_t *wait, ngx_mcds_budget_t *budget,
@@ -63,16 +64,17 @@ void ngx_mcds_wait_begin(ngx_mcds_wait_t *wait, ngx_mcds_budget_t *budget,
 
 
 /*
- * Ends a wait of a request, before or after its handler was called, and charges
- * its duration, up to the time until, to the budget.  Allowed at any time.
+ * Ends a request's wait for memcached, before or after its handler was called,
+ * and charges its duration, up to the time until, to the request's budget.
+ * Allowed at any time.
  */
 
 void ngx_mcds_wait_end(ngx_mcds_wait_t *wait, ngx_msec_t until);
 
 
 /*
- * Ends a wait of a request without charging its duration to the budget.
- * Allowed at any time.
+ * Ends a request's wait for memcached without charging its duration to the
+ * request's budget.  Allowed at any time.
  */
 
 void ngx_mcds_wait_cancel(ngx_mcds_wait_t *wait);

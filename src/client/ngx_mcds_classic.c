@@ -12,21 +12,20 @@
 
 
 /*
- * the number of times that a counter may disappear between two steps of an
- * operation
+ * the number of times that a counter may disappear between two commands of the
+ * same operation before the operation fails
  */
 #define NGX_MCDS_CLASSIC_ROUNDS   3
 
 
 typedef enum {
-    NGX_MCDS_STEP_CHECK = 0,      /* the step "gets", to compare the old
-                                     value */
-    NGX_MCDS_STEP_CHANGE,         /* the step with the command of the operation
-                                     itself */
-    NGX_MCDS_STEP_CREATE,         /* the step "add", which creates a missing
+    NGX_MCDS_STEP_CHECK = 0,      /* the command "gets", to compare the item's
+                                     value with the one expected */
+    NGX_MCDS_STEP_CHANGE,         /* the command that makes the change */
+    NGX_MCDS_STEP_CREATE,         /* the command "add", which creates a missing
                                      counter */
-    NGX_MCDS_STEP_LEARN           /* the step "gets", to learn the CAS value of
-                                     the new value */
+    NGX_MCDS_STEP_LEARN           /* the command "gets", to learn the CAS value
+                                     of the item just stored */
 } ngx_mcds_step_e;
 
 
@@ -34,13 +33,13 @@ typedef struct {
     ngx_queue_t            queue;
     ngx_mcds_server_t     *server;
 
-    /* the operation that takes several steps */
+    /* the operation that takes several steps, each a command */
     ngx_mcds_op_t         *op;
 
     ngx_mcds_op_t          step_op;
 
-    ngx_event_t            timer;        /* the timer of the operation, from the
-                                            second step on */
+    ngx_event_t            timer;        /* the timer of the whole operation,
+                                            from its second command on */
     ngx_msec_t             deadline;
 
     ngx_uint_t             step;         /* the current step of the operation,
@@ -216,7 +215,7 @@ ngx_mcds_classic_free(ngx_mcds_steps_t *steps)
 }
 
 
-/* sends the command of the current step of an operation */
+/* sends the next command of an operation that takes several */
 
 static void
 ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
@@ -249,7 +248,7 @@ ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
         req.text.len = ngx_sprintf(text, "%uL", req.initial) - text;
         break;
 
-    default: /* the step NGX_MCDS_STEP_CHANGE */
+    default: /* NGX_MCDS_STEP_CHANGE: the request is sent as it is */
         break;
     }
 
@@ -318,7 +317,7 @@ ngx_mcds_classic_answered(void *data, ngx_mcds_result_t *result)
         ngx_mcds_classic_created(steps, result);
         break;
 
-    default: /* the step NGX_MCDS_STEP_LEARN */
+    default: /* NGX_MCDS_STEP_LEARN: the item was read for its CAS value */
         ngx_mcds_classic_learned(steps, result);
         break;
     }
@@ -343,8 +342,8 @@ ngx_mcds_classic_checked(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
     }
 
     /*
-     * a server without CAS values could not detect a change of the value in
-     * between
+     * without a CAS value a change of the item between "gets" and the next
+     * command would go unnoticed
      */
 
     if (result->cas == 0) {
@@ -459,8 +458,8 @@ ngx_mcds_classic_learned(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
         && req->verb == NGX_MCDS_ADD)
     {
         /*
-         * the stored value was already replaced: the result is as if another
-         * client had been first
+         * another client has already replaced the value that this "add" stored:
+         * the result is as if that client had been first
          */
 
         rc = NGX_MCDS_NOT_STORED;
@@ -485,8 +484,8 @@ ngx_mcds_classic_fail(ngx_mcds_steps_t *steps, ngx_uint_t rc)
     ngx_memzero(&result, sizeof(ngx_mcds_result_t));
 
     /*
-     * these result codes say that nothing was sent, which is true only of the
-     * last step
+     * results such as DOWN and BUSY say that nothing was sent; that is untrue
+     * if an earlier command of the operation has stored a value
      */
 
     if (steps->changed && !ngx_mcds_answered(rc) && rc < NGX_MCDS_TIMEOUT) {

@@ -110,11 +110,14 @@ struct ngx_mcds_pool_s {
      */
     uint64_t              purges;
 
-    /* fields of this worker about marks of counters, see ngx_mcds_raise.h */
-    time_t                marked;       /* when a marked counter was last
+    /*
+     * fields of this worker about marks: the expiry in years that mcds gives a
+     * durable counter, see ngx_mcds_raise.h
+     */
+    time_t                marked;       /* when a counter with a mark was last
                                            seen */
-    ngx_uint_t            unmarked;     /* 1: give no marks, as a server's clock
-                                           is years ahead */
+    ngx_uint_t            unmarked;     /* 1: give counters no mark, as the
+                                           clock of a server is years ahead */
 };
 
 

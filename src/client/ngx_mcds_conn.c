@@ -198,8 +198,8 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     if (conn->retired && !conn->flush.posted) {
 
         /*
-         * a posted event frees the retired connection, as the caller may still
-         * use it
+         * a posted event frees the connection, which gets no new commands (it
+         * is retired), as the caller may still use it
          */
 
         ngx_post_event(&conn->flush, &ngx_posted_events);
@@ -210,7 +210,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     }
 
     /*
-     * a handler of a failed operation may push new exchanges, which are for the
+     * a handler of a failed operation may push new commands, which are for the
      * next connection
      */
 
@@ -613,7 +613,10 @@ ngx_mcds_conn_ready(ngx_mcds_conn_t *conn)
     ngx_log_debug1(NGX_LOG_DEBUG_EVENT, &conn->log, 0,
                    "mcds connected, %ui operations wait", conn->pending);
 
-    /* the timer was that of the greeting, which has ended */
+    /*
+     * the timer was set for the connect and the greeting ("version"), which
+     * have ended
+     */
 
     if (conn->timer.timer_set) {
         ngx_del_timer(&conn->timer);
@@ -634,7 +637,10 @@ ngx_mcds_conn_flush_handler(ngx_event_t *ev)
 
     conn = ev->data;
 
-    /* other posted events may push more commands for the same write */
+    /*
+     * wait: other posted events may push more commands, which are then sent in
+     * the same write
+     */
 
     if (!conn->deferred && !ngx_queue_empty(&ngx_posted_events)) {
         conn->deferred = 1;
@@ -762,7 +768,8 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
         ngx_mcds_conn_write_handler(c->write);
 
         /*
-         * a server that sends data before it was greeted may send nothing more
+         * a server that sends data before it got our greeting ("version") may
+         * send nothing more
          */
 
         if (conn->state != NGX_MCDS_CONN_GREETING) {
@@ -806,7 +813,7 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
         conn->quiet = 0;
 
-        /* all replies of this read are received at the same time */
+        /* all replies in these bytes count as received from the server now */
 
         conn->received = ngx_mcds_client_stat_clock();
 

@@ -39,7 +39,8 @@ struct ngx_mcds_conn_s {
     ngx_mcds_server_t      *server;
     ngx_peer_connection_t   peer;
     ngx_mcds_conn_t        *next;        /* next in the server's list of retired
-                                            connections */
+                                            connections, which get no new
+                                            commands */
 
     ngx_sockaddr_t          sockaddr;    /* copy of the server's address, which
                                             may change */
@@ -49,19 +50,22 @@ struct ngx_mcds_conn_s {
     void                  (*handshaked)(ngx_mcds_conn_t *conn, ngx_int_t rc);
 
     ngx_uint_t              state;
-    ngx_uint_t              greeted;     /* number of replies to the greeting */
+    ngx_uint_t              greeted;     /* how many of the replies to the
+                                            greeting ("version", "mn") were
+                                            received */
     ngx_msec_t              idle_since;
-    ngx_msec_t              deadline;    /* deadline for connecting and
-                                            greeting */
-    uint64_t                pushed;      /* when the first operation of this
-                                            turn was pushed, microseconds */
+    ngx_msec_t              deadline;    /* deadline for the connect and the
+                                            greeting ("version") */
+    uint64_t                pushed;      /* when the first command of this turn
+                                            of the event loop was queued,
+                                            microseconds */
     uint64_t                received;    /* when data was last received,
                                             microseconds */
 
     /*
-     * The exchanges of the connection in the order of their commands, all of
-     * which have been encoded into out.  A reply either belongs to the first
-     * exchange, or the connection is closed.
+     * The exchanges of the connection, each a command and its expected reply,
+     * in the order of the commands, all of which have been encoded into out.  A
+     * reply either belongs to the first exchange, or the connection is closed.
      */
     ngx_queue_t             exchanges;
     ngx_uint_t              pending;
@@ -90,17 +94,18 @@ struct ngx_mcds_conn_s {
 
     ngx_log_t               log;
 
-    unsigned                retired:1;   /* the connection gets no new
-                                            exchanges; freed when the last one
-                                            has ended */
-    unsigned                deferred:1;  /* the event flush has let other events
-                                            go first */
-    unsigned                quiet:1;     /* the connection is idle, and has
-                                            received no byte since */
+    unsigned                retired:1;   /* 1: the connection gets no new
+                                            commands; freed after its last
+                                            reply */
+    unsigned                deferred:1;  /* 1: the event that sends commands has
+                                            let other posted events go first */
+    unsigned                quiet:1;     /* 1: no byte was received since the
+                                            connection became idle */
     unsigned                has_reply:1;
     unsigned                authenticated:1;
     unsigned                bare_misses:1; /* the server is older than 1.6.18:
-                                              EN has no flags */
+                                              EN, its reply to a miss, has no
+                                              flags */
 };
 
 
@@ -145,24 +150,24 @@ struct ngx_mcds_server_s {
 #endif
 
     unsigned                hung_up:1;   /* the server closed the connection
-                                            instead of a reply to the
-                                            greeting */
+                                            instead of a reply to the greeting,
+                                            "version" */
     unsigned                down:1;      /* the breaker is open, or the server
                                             is down by configuration */
     unsigned                unsupported:1;
-    unsigned                told:1;      /* the problem of the server was
-                                            logged */
+    unsigned                told:1;      /* that the server fails was logged,
+                                            and it has not replied since */
     unsigned                mute:1;      /* the server does not support
                                             "stats" */
 };
 
 
-/* a command on a connection, and its expected reply */
+/* an exchange: a command on a connection, and its expected reply */
 
 struct ngx_mcds_exchange_s {
     ngx_queue_t             queue;
 
-    /* the operation of the exchange; NULL: the reply is dropped */
+    /* the operation that gets the reply; NULL: the reply is dropped */
     ngx_mcds_op_t          *op;
 
     ngx_mcds_value_t       *value;       /* value that the command is sending */
@@ -170,11 +175,12 @@ struct ngx_mcds_exchange_s {
     ngx_uint_t              verb;
     ngx_uint_t              want;        /* NGX_MCDS_VALUE if the reply must
                                             have a value */
-    ngx_uint_t              asked;       /* all fields that the request wants */
+    ngx_uint_t              asked;       /* all fields of the item that the
+                                            request wants */
     ngx_uint_t              words;       /* possible replies to the command in
                                             the classic protocol */
     ngx_msec_t              deadline;
-    uint64_t                start;       /* when the command was pushed,
+    uint64_t                start;       /* when the command was queued,
                                             microseconds */
     uint64_t                begin;       /* bytes queued on the connection
                                             before the command */
@@ -191,7 +197,10 @@ struct ngx_mcds_exchange_s {
 };
 
 
-/* the exchange whose reply the connection receives next; there must be one */
+/*
+ * the exchange, a command and its reply, whose reply comes next on the
+ * connection, which must have one
+ */
 
 #define ngx_mcds_conn_head(conn)                                              \
     ngx_queue_data(ngx_queue_head(&(conn)->exchanges), ngx_mcds_exchange_t,   \
@@ -207,9 +216,9 @@ ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);
 
 
 /*
- * Encodes the command of an exchange, whose key is set, and queues it on the
- * connection.  Returns NGX_ERROR if out of memory, or NGX_BUSY if the queue is
- * full; the exchange is then still the caller's.
+ * Encodes the command of an exchange (a command and its reply), whose key is
+ * set, and queues it on the connection.  Returns NGX_ERROR if out of memory, or
+ * NGX_BUSY if the queue is full; the exchange is then still the caller's.
  */
 
 ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
@@ -217,8 +226,8 @@ ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
 
 
 /*
- * Closes the socket of the connection, and fails all exchanges: with rc, or
- * with DOWN if no byte of the command was sent.
+ * Closes the socket of the connection, and fails all operations that wait for a
+ * reply: with rc, or with DOWN if no byte of the command was sent.
  */
 
 void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
@@ -226,7 +235,8 @@ void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 
 /*
  * Closes the connection as ngx_mcds_conn_close() does and counts a failure for
- * the breaker of the server, unless the connection is retired.
+ * the breaker of the server, unless the connection is retired (gets no new
+ * commands, as the server's address has changed).
  */
 
 void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);
@@ -234,16 +244,15 @@ void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 
 /*
  * Closes a connection that the server had closed as idle, which is no failure:
- * exchanges with GET are sent once more on a new connection.
+ * pending GETs are sent once more on a new connection.
  */
 
 void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);
 
 
 /*
- * Takes the connections away from a server whose address has changed: no new
- * exchange is pushed to the connections, and each is freed when its last
- * exchange has ended.
+ * Takes the connections away from a server whose address has changed: they get
+ * no new commands, and each connection is freed after its last reply.
  */
 
 void ngx_mcds_server_retire(ngx_mcds_server_t *server);
@@ -255,8 +264,9 @@ void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 
 
 /*
- * Makes a connection ready after a correct greeting, and sends its commands.
- * This and the following functions are called by the parts of a connection.
+ * Makes a connection ready for commands after a correct greeting, and sends
+ * those that wait.  This and the following functions are called by the files
+ * that implement a connection.
  */
 
 void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
@@ -294,10 +304,10 @@ ngx_int_t ngx_mcds_reply_process(ngx_mcds_conn_t *conn);
 
 
 /*
- * Called when the deadline of the connection's first exchange has passed.
- * Returns NGX_OK, with the connection closed, if the reason is a value that is
- * too large for its operation, which is no failure of the server; NGX_DECLINED
- * otherwise.
+ * Called when the deadline of the connection's first pending command has
+ * passed.  Returns NGX_OK, with the connection closed, if the reason is a value
+ * that is too large for its operation, which is no failure of the server;
+ * NGX_DECLINED otherwise.
  */
 
 ngx_int_t ngx_mcds_reply_late(ngx_mcds_conn_t *conn);

@@ -28,9 +28,10 @@ void ngx_mcds_exchange_submit(ngx_mcds_server_t *server,
 
 
 /*
- * Creates an exchange with the key of the request.  This and the next function
- * are the halves of ngx_mcds_exchange_submit(), for a caller that needs the key
- * in between, or marks the exchange as a probe.  Returns NULL if out of memory.
+ * Creates an exchange, a command and its reply, with the key of the request.
+ * This and the next function are the halves of ngx_mcds_exchange_submit(), for
+ * a caller that needs the key in between, or marks the exchange as a probe.
+ * Returns NULL if out of memory.
  */
 
 ngx_mcds_exchange_t *ngx_mcds_exchange_create(ngx_mcds_pool_t *pool,
@@ -38,8 +39,8 @@ ngx_mcds_exchange_t *ngx_mcds_exchange_create(ngx_mcds_pool_t *pool,
 
 
 /*
- * Queues the exchange on a connection of the server, and takes it over.  ex may
- * be NULL: the result is BUSY.
+ * Queues the exchange, a command and its reply, on a connection of the server,
+ * and takes it over.  ex may be NULL: the result of the operation is BUSY.
  */
 
 void ngx_mcds_exchange_start(ngx_mcds_server_t *server,
@@ -47,15 +48,18 @@ void ngx_mcds_exchange_start(ngx_mcds_server_t *server,
 
 
 /*
- * Passes the result of an exchange to its operation, and frees the exchange,
- * which must not be in a queue.
+ * Passes the result of an exchange, a command and its reply, to its operation,
+ * and frees the exchange, which must not be in a queue.
  */
 
 void ngx_mcds_exchange_done(ngx_mcds_exchange_t *ex,
     ngx_mcds_result_t *result);
 
 
-/* Frees an exchange that is in no queue; its operation gets no result. */
+/*
+ * Frees an exchange (a command and its reply) that is in no queue; its
+ * operation gets no result.
+ */
 
 void ngx_mcds_exchange_free(ngx_mcds_exchange_t *ex);
 

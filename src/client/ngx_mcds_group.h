@@ -24,21 +24,23 @@
 typedef struct ngx_mcds_group_s  ngx_mcds_group_t;
 
 
-/* the part on one server of an operation on replicas */
+/* a leg: the operation on one of the servers that hold replicas of a key */
 
 typedef struct {
     ngx_mcds_group_t      *group;
     ngx_mcds_server_t     *server;
 
-    /* the operation on this server, active while a command is under way */
+    /*
+     * the operation on this server alone, active while its command is under way
+     */
     ngx_mcds_op_t          op;
 
     uint64_t               number;
 
     /*
-     * For a read that compares replicas: the fields that were last requested
-     * from the server, and its answer.  value, if not NULL, keeps the data of
-     * the answer after its handler has returned.
+     * For a read that compares replicas: the fields of the item that were last
+     * requested from this server, and the result of that request.  value, if
+     * not NULL, keeps the data of the result after its handler has returned.
      */
     ngx_uint_t             want;
     ngx_mcds_result_t      answer;
@@ -46,31 +48,37 @@ typedef struct {
 
     unsigned               has_number:1;
     unsigned               missing:1;
-    unsigned               asking:1;     /* 1: the server has not answered
-                                            yet */
-    unsigned               late:1;       /* 1: the server's answer is no longer
-                                            waited for */
+    unsigned               asking:1;     /* 1: the server has not replied yet */
+    unsigned               late:1;       /* 1: the read does not wait for this
+                                            server's reply any more */
 } ngx_mcds_leg_t;
 
 
 struct ngx_mcds_group_s {
     ngx_queue_t            queue;
 
-    /* the operation of the caller; NULL: it has its result, or was cancelled */
+    /*
+     * the operation of the caller, on all replicas; NULL: it has its result, or
+     * was cancelled
+     */
     ngx_mcds_op_t         *op;
 
-    /* the request of the operation; its strings follow the group in memory */
+    /*
+     * the request of the operation on all replicas; its strings follow this
+     * struct in memory
+     */
     ngx_mcds_request_t     req;
 
-    ngx_uint_t             n;            /* number of legs, one for each
-                                            replica */
-    ngx_uint_t             left;         /* number of legs without an answer of
-                                            their server */
-    ngx_uint_t             start;        /* index of the first leg to read
-                                            from */
-    ngx_uint_t             asked;        /* number of legs asked so far */
-    ngx_uint_t             rc;           /* best result of the replicas so
-                                            far */
+    ngx_uint_t             n;            /* number of legs, the operations on
+                                            one replica each */
+    ngx_uint_t             left;         /* number of replicas that have not
+                                            replied yet */
+    ngx_uint_t             start;        /* index of the replica that is read
+                                            first */
+    ngx_uint_t             asked;        /* number of replicas asked for the
+                                            value so far */
+    ngx_uint_t             rc;           /* best result code of the replicas
+                                            that have replied */
     ngx_uint_t             rank;
     uint64_t               cas;          /* CAS value that the leading replica
                                             returned, or 0 */
@@ -78,8 +86,8 @@ struct ngx_mcds_group_s {
                                             reported, if has_ttl */
     ngx_uint_t             has_ttl;
 
-    ngx_event_t            timer;        /* timer of the deadlines of a read of
-                                            replicas */
+    ngx_event_t            timer;        /* timer that ends the wait for silent
+                                            replicas of a read */
     ngx_msec_t             begin;        /* when the read of replicas began */
 
     ngx_mcds_leg_t         legs[NGX_MCDS_MAX_REPLICAS];
@@ -87,8 +95,9 @@ struct ngx_mcds_group_s {
 
 
 /*
- * Submits a request to the server of leg i of a group: the request of the
- * group, or a similar one.  The leg must not be active.
+ * Submits a request to the server of replica i: that of the operation on all
+ * replicas (the group), or a similar one.  No command of the group may be under
+ * way on this server.
  */
 
 void ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
@@ -105,7 +114,7 @@ void ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc);
 
 /*
  * Passes the result of an operation on replicas to the operation of the caller,
- * unless this has a result or was cancelled.
+ * unless the caller has got a result or cancelled.
  */
 
 void ngx_mcds_group_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result);
@@ -144,8 +153,8 @@ void ngx_mcds_replica_newest(ngx_mcds_group_t *group);
 
 /*
  * Raises a counter that the replica "low" has started anew, or lacks, to the
- * current value of the replica "high".  This happens later, and uses only the
- * key in the request of the group.
+ * current value on the replica "high".  This is done some seconds later, and
+ * uses only the key in the request of the operation (the group).
  */
 
 void ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,

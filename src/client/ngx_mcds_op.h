@@ -35,8 +35,8 @@ typedef struct {
     ngx_str_t             suffix;       /* text appended to the key, or empty */
 
     /*
-     * a result of ngx_mcds_place(), which chooses the server instead of the
-     * key; or 0
+     * the place of a page as ngx_mcds_place() has returned it, which chooses
+     * the server instead of the key; or 0
      */
     ngx_uint_t            place;
 
@@ -48,12 +48,16 @@ typedef struct {
 
     uint32_t              flags;        /* client flags that SET and ADD
                                            store */
-    uint64_t              cas;          /* CAS value of a previous result,
+    uint64_t              cas;          /* CAS value that the item must have:
+                                           that of a previous result,
                                            unchanged */
     uint64_t              initial;
     uint64_t              delta;
 
-    /* For INCR on replicas: a number that each of them had at least, or 0. */
+    /*
+     * For INCR on replicas: a number that the counter had on each of them at
+     * least, or 0.
+     */
     uint64_t              known;
 
     /*
@@ -110,19 +114,23 @@ typedef struct {
 
 
 struct ngx_mcds_result_s {
-    ngx_uint_t            rc;           /* the result code, of ngx_mcds_rc_e */
+    ngx_uint_t            rc;           /* the result code of the operation, of
+                                           ngx_mcds_rc_e */
     ngx_uint_t            has;          /* fields that the result has: VALUE,
                                            CAS, TTL, FLAGS */
     uint64_t              cas;
     int64_t               ttl;
     uint32_t              flags;
 
-    /* The value: data of len bytes, valid only until the handler returns. */
+    /*
+     * The value that a GET has read: data of len bytes, valid only until the
+     * handler returns.
+     */
     u_char               *data;
     size_t                len;
 
-    ngx_mcds_value_t     *value;        /* the value in whose memory data is, or
-                                           NULL */
+    ngx_mcds_value_t     *value;        /* the value with a reference count
+                                           whose memory has data, or NULL */
 };
 
 

@@ -347,7 +347,10 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
 }
 
 
-/* returns 1 if the result of an operation on replicas has a number */
+/*
+ * returns 1 if the result of an operation on replicas has the number of a
+ * counter
+ */
 
 static ngx_uint_t
 ngx_mcds_replica_counted(ngx_mcds_group_t *group)
@@ -390,8 +393,8 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
     }
 
     /*
-     * all servers that replied have created the counter anew: its number
-     * continues from the known one
+     * all servers that replied have created the counter anew: it continues from
+     * the number that this host knows
      */
 
     if (group->req.known && largest == group->req.initial) {
@@ -523,7 +526,10 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
         result->rc = group->rc;
     }
 
-    /* if the leader did not reply, the result comes from the other servers */
+    /*
+     * if the leader, the replica that is changed first, did not reply, the
+     * result comes from the other servers
+     */
 
     if (result->rc == NGX_MCDS_OK || !followed) {
         ngx_mcds_group_done(group, result);
@@ -536,8 +542,9 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * stores the leader's value on the other servers unconditionally; returns the
- * number of these servers
+ * stores on the other servers, unconditionally, the value that was sent to the
+ * leader, the replica that is changed first; returns the number of these
+ * servers
  */
 
 static ngx_uint_t

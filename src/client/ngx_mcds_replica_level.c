@@ -38,8 +38,8 @@
 #define NGX_MCDS_LEVEL_WAIT       5000
 
 /*
- * the maximum number of waits before a counter is raised on a replica: a
- * counter that never pauses keeps a difference
+ * the maximum number of waits before a counter is raised on a replica: if
+ * increments never pause, the replicas keep different numbers
  */
 #define NGX_MCDS_LEVEL_WAITS      120
 
@@ -55,8 +55,9 @@
 #define NGX_MCDS_LEVEL_LEN        64
 
 /*
- * the maximum number of counters of a worker that wait to be raised, and their
- * bytes; beyond it a difference stays until an increment finds it again
+ * the maximum number of counters of a worker that wait to be raised on a
+ * replica, and their bytes; beyond it replicas keep different numbers until an
+ * increment finds that again
  */
 #define NGX_MCDS_LEVEL_BUCKETS    1024
 #define NGX_MCDS_LEVELS           262144
@@ -65,8 +66,8 @@
 
 typedef struct {
     ngx_mcds_server_t     *server;
-    uint64_t               number;       /* number of the counter as last
-                                            read */
+    uint64_t               number;       /* number of the counter on this
+                                            replica as last read */
     uint64_t               cas;
     unsigned               has_number:1;
     unsigned               missing:1;
@@ -74,20 +75,24 @@ typedef struct {
 
 
 typedef struct {
-    ngx_mcds_index_node_t  node;         /* index node, found by the server
-                                            "low" and the key */
+    ngx_mcds_index_node_t  node;         /* index node, found by the server of
+                                            the replica to raise ("low") and the
+                                            key */
     ngx_event_t            timer;
     ngx_mcds_op_t          op;
 
-    /* the request for the counter; its strings follow the level in memory */
+    /*
+     * the request for the counter that is raised on a replica; its strings
+     * follow this struct in memory
+     */
     ngx_mcds_request_t     req;
 
-    uint64_t               seen;         /* number of the replica "high" before
-                                            the wait */
-    uint64_t               least;        /* number of the replica "low" before
-                                            the wait */
-    ngx_uint_t             was_there;    /* 1: "low" had the counter before the
-                                            wait */
+    uint64_t               seen;         /* number of the counter on "high", the
+                                            replica to copy, before the wait */
+    uint64_t               least;        /* number of the counter on "low", the
+                                            replica to raise, before the wait */
+    ngx_uint_t             was_there;    /* 1: the replica "low" had the counter
+                                            before the wait */
     ngx_uint_t             waits;
     ngx_uint_t             tries;
     ngx_mcds_level_side_t  high;
@@ -128,7 +133,10 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
 
     req = &group->req;
 
-    /* the suffix of a group's request follows the key in memory */
+    /*
+     * in memory, the suffix of the request's key follows the key: both can be
+     * hashed as one string
+     */
 
     len = req->key.len + req->suffix.len;
     hash = ngx_mcds_hash(req->key.data, len);
@@ -205,8 +213,8 @@ ngx_mcds_level_exit(ngx_mcds_index_node_t *node, void *data)
 
 
 /*
- * starts the next wait of a counter that is to be raised, from the numbers last
- * read
+ * starts the next wait of a counter that is to be raised on a replica, and
+ * notes the numbers that both replicas have before this wait
  */
 
 static void
@@ -266,8 +274,8 @@ ngx_mcds_level_read(ngx_mcds_level_t *level, ngx_mcds_level_side_t *side,
 
 
 /*
- * "high" is read after "low": a decrement of the counter seen on "low" has then
- * reached "high", too
+ * The counter is read on the replica "high" after "low": a decrement seen on
+ * "low" has then reached "high", too.
  */
 
 static void

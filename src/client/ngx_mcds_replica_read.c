@@ -166,8 +166,8 @@ ngx_mcds_first_timer(ngx_event_t *ev)
 
 
 /*
- * ends a read: a silent server counts as timed out, and later replies are
- * ignored
+ * ends a read of replicas at its deadline: a silent server counts as timed out,
+ * and its later reply is ignored
  */
 
 static void
@@ -303,8 +303,8 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * keeps the value of a server's answer, which is valid only until its handler
- * returns
+ * keeps the value in a server's reply, which is valid only until the handler of
+ * the reply returns
  */
 
 static void
@@ -328,8 +328,8 @@ ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
 
 
 /*
- * half of the pool's timeout, or all of it, is over: silent servers are not
- * waited for if another one has answered
+ * half of the pool's timeout, or all of it, is over: a read of replicas does
+ * not wait for silent servers any more if another server has replied
  */
 
 static void
@@ -363,8 +363,8 @@ ngx_mcds_newest_timer(ngx_event_t *ev)
 
 
 /*
- * ends a read whose time is over, with the first answer that has all requested
- * fields
+ * ends a read of replicas whose time is over, with the first reply that has all
+ * requested fields of the item
  */
 
 static void
@@ -407,12 +407,15 @@ ngx_mcds_newest_decide(ngx_mcds_group_t *group)
             leg = ngx_mcds_newest_compared(group);
             break;
 
-        default: /* the state NGX_MCDS_NEWEST_NONE: no server has the key */
+        default: /* NGX_MCDS_NEWEST_NONE: no server has the key */
             ngx_mcds_newest_none(group);
             return;
         }
 
-    /* no answer is chosen: a server was asked for more fields */
+    /*
+     * none of the servers' replies is chosen yet: one of the servers was asked
+     * for more fields of the item
+     */
 
     } while (leg == NULL);
 
@@ -458,8 +461,8 @@ ngx_mcds_newest_state(ngx_mcds_group_t *group)
 
 
 /*
- * returns the answer of a server with all requested fields; NULL if a server
- * had to be asked for it
+ * returns the reply of a server that has all requested fields of the item; NULL
+ * if a server had to be asked for them first
  */
 
 static ngx_mcds_leg_t *
@@ -493,8 +496,8 @@ ngx_mcds_newest_asked(ngx_mcds_group_t *group)
 
 
 /*
- * returns the newest answer of the servers; NULL if some had to be asked for
- * their values
+ * returns the reply with the newest item of all servers; NULL if some servers
+ * had to be asked for the values of their items first
  */
 
 static ngx_mcds_leg_t *
@@ -558,7 +561,8 @@ ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg)
 
 
 /*
- * ends a read of replicas: no server has the key, or none has answered in time
+ * ends a read of replicas without an item: no server has the key, or none has
+ * replied in time
  */
 
 static void
@@ -586,7 +590,8 @@ ngx_mcds_newest_none(ngx_mcds_group_t *group)
 
 
 /*
- * stores the newest page on servers with another page, unless this has changed
+ * stores the newest page of all replicas on servers that have another page
+ * under the key, unless that page has changed meanwhile
  */
 
 static void

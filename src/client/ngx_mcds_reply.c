@@ -24,12 +24,15 @@
  */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 
-/* the bytes that are read at a time from a bulk connection to find a line */
+/*
+ * the bytes that are read at a time from a server's bulk connection, the one
+ * for large values, to find the line of a reply
+ */
 #define NGX_MCDS_BULK_LINE        4096
 
 /*
- * the bytes after a value in a reply: with the meta commands only the first
- * CRLF
+ * the bytes after a value in a reply of the classic protocol; with the meta
+ * commands only the first CRLF
  */
 #define NGX_MCDS_TAIL             CRLF "END" CRLF
 #define ngx_mcds_reply_tail(conn)  ((conn)->server->pool->classic ? 7 : 2)
@@ -206,7 +209,10 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
 }
 
 
-/* processes the reply to user and password, a reply of the classic "set" */
+/*
+ * processes the reply to user and password, which are sent by the classic
+ * command "set"
+ */
 
 static ngx_int_t
 ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
@@ -274,8 +280,8 @@ ngx_mcds_reply_parse(ngx_mcds_conn_t *conn)
 
 
 /*
- * processes a reply to the greeting; NGX_DECLINED if this is no reply of a
- * supported memcached
+ * processes a reply to the greeting of a new connection, "version" and "mn";
+ * NGX_DECLINED if this is no reply of a supported memcached
  */
 
 static ngx_int_t

@@ -40,23 +40,23 @@ struct ngx_mcds_resolve_s {
     /* the name to look up: a copy, as the resolver lower-cases it */
     ngx_str_t                name;
 
-    /* fields of this worker about the look-ups */
+    /* fields of this worker about the look-ups of the server's name */
     ngx_event_t              timer;
     ngx_resolver_ctx_t      *ctx;        /* query for the name that is under
                                             way, or NULL */
 
-    ngx_mcds_address_t      *addrs;      /* addresses of the name in the last
-                                            result */
+    ngx_mcds_address_t      *addrs;      /* addresses of the server's name, as
+                                            last found */
     ngx_uint_t               naddrs;
     ngx_uint_t               current;    /* index of the address that the server
                                             uses */
 
-    ngx_mcds_address_t       addr;       /* the address in use, memory of
-                                            server->addr */
+    ngx_mcds_address_t       addr;       /* copy of the address in use, to which
+                                            server->addr points */
     u_char                   text[NGX_SOCKADDR_STRLEN];
 
-    size_t                   told_len;   /* length of the address that was last
-                                            logged */
+    size_t                   told_len;   /* length of the text of the address
+                                            that was last logged */
     u_char                   told[NGX_SOCKADDR_STRLEN];
 
     unsigned                 failed:1;
@@ -262,7 +262,10 @@ ngx_mcds_resolve_ask(ngx_event_t *ev)
     ctx->timeout = resolve->timeout;
     ctx->cancelable = 1;
 
-    /* the handler of the query may be called at once, and frees ctx */
+    /*
+     * the handler of the look-up may be called from inside of
+     * ngx_resolve_name(), and frees ctx, the look-up
+     */
 
     resolve->ctx = ctx;
 

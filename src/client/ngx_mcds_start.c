@@ -59,8 +59,8 @@ ngx_mcds_exchange_start(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
 
 
 /*
- * puts the exchange into the queue of a connection; returns NGX_MCDS_OK, or the
- * result of the operation if this failed
+ * puts the exchange (a command and its reply) into the queue of a connection;
+ * returns NGX_MCDS_OK, or the result of the operation if this failed
  */
 
 static ngx_uint_t

@@ -153,7 +153,10 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
     n = ngx_mcds_distribution_get(pool, key.data + key.prefix,
                                   key.len - key.prefix, 0);
 
-    /* the server that stands in for a disabled server may itself be ejected */
+    /*
+     * the key of a server that is down by configuration goes to another server,
+     * which may itself be ejected while it is down
+     */
 
     return server[n].stat->disabled
            || n != ngx_mcds_op_choose(pool, req, &key);
