@@ -45,7 +45,10 @@
 #define NGX_MCDS_ARRAY_LINE       65536
 
 
-/* the length of the id of an array's part, in hexadecimal digits */
+/*
+ * the length of the id of a part, an array's item of older lines, in
+ * hexadecimal digits
+ */
 #define NGX_MCDS_ARRAY_ID         16
 
 
@@ -55,7 +58,8 @@ typedef struct ngx_mcds_array_s       ngx_mcds_array_t;
 
 /*
  * The type of a function that is called when lines of an array have moved to
- * parts, with the number of lines in parts, and base, the number after #.
+ * parts, items of their own, with the number of lines in parts, and base, the
+ * number on the line "#base" of the array.
  */
 
 typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
@@ -68,11 +72,15 @@ struct ngx_mcds_array_s {
     ngx_uint_t              max;       /* number of the newest lines to keep in
                                           the array; 0: all lines */
     ngx_mcds_array_grown_pt grown;     /* called when lines of the array have
-                                          moved to parts, or NULL */
+                                          moved to items of their own (parts),
+                                          or NULL */
 };
 
 
-/* a part of an array, as the array's head item describes it */
+/*
+ * a part of an array, an item with its older lines, as a line in the array's
+ * head item (that of its key) describes it
+ */
 
 typedef struct {
     u_char                  id[NGX_MCDS_ARRAY_ID];
@@ -82,45 +90,51 @@ typedef struct {
 
 
 /*
- * The lines of a part of an array, or of its head item; value is NULL if the
- * part was lost.
+ * The lines in one item of an array: in a part, which has older lines, or in
+ * the head item, that of the array's key.  value is NULL if the part was lost.
  */
 
 typedef struct {
-    ngx_mcds_array_read_t  *read;      /* read of the array; for array_read.c */
-    ngx_mcds_op_t           op;        /* operation that reads the part; for
+    ngx_mcds_array_read_t  *read;      /* the read of the whole array; for
                                           array_read.c */
+    ngx_mcds_op_t           op;        /* operation that reads this item of the
+                                          array; for array_read.c */
     ngx_mcds_array_ref_t    ref;
     ngx_mcds_value_t       *value;
-    size_t                  start;     /* position of the part's lines in the
-                                          value */
+    size_t                  start;     /* position of the first line in the
+                                          item's value */
 } ngx_mcds_array_piece_t;
 
 
 typedef struct {
-    ngx_uint_t              found;     /* 1: the array has a head item */
+    ngx_uint_t              found;     /* 1: the array exists, as its head item
+                                          does */
     uint64_t                cas;
-    uint32_t                crc;       /* CRC32 of the whole head item */
-    uint32_t                ttl;       /* time to live that the head item has
-                                          left, seconds; 0: no expiry */
-    ngx_uint_t              base;      /* number after # in the array's head
-                                          item */
+    uint32_t                crc;       /* CRC32 of the array's head item, that
+                                          of its key */
+    uint32_t                ttl;       /* remaining time to live of the array's
+                                          head item, seconds; 0: no expiry */
+    ngx_uint_t              base;      /* number on the array's line "#base",
+                                          which its user sets; 0: no such
+                                          line */
 
     /*
-     * The lines of the array: a piece for each part and, if the head item was
-     * found, a last piece for the lines in the head item.
+     * The lines of the array, item by item: one piece for each part, an item
+     * with older lines, and, if the array's head item was found, a last piece
+     * for the lines in it.
      */
     ngx_mcds_array_piece_t *pieces;
 
     ngx_uint_t              n;
     ngx_uint_t              lines;     /* number of lines in the array's parts,
-                                          as the head item says */
+                                          items with older lines, as its head
+                                          item says */
     size_t                  size;
 
     /*
-     * For edits of the array that are done together: memory, and a result
-     * computed from the content, NULL at first, which only one kind of edits
-     * uses.
+     * For edits of the array that are combined into one change: memory for all
+     * of them, and what one kind of edits has computed from the array's lines,
+     * for the next edit; NULL at first.
      */
     ngx_pool_t             *pool;
     void                   *memo;
@@ -128,10 +142,10 @@ typedef struct {
 
 
 /*
- * The handler of a read of an array.  With NGX_MCDS_OK, content is the list,
- * which may be empty, and is valid until the handler returns.  To keep a value
- * for longer, the handler takes a reference.  With any other rc, such as
- * NGX_MCDS_TOO_LARGE, content is NULL.
+ * The handler of a read of an array.  With NGX_MCDS_OK, content has the array's
+ * lines, of which there may be none, and is valid until the handler returns.
+ * To keep the value of an item for longer, the handler takes a reference.  With
+ * any other rc, such as NGX_MCDS_TOO_LARGE, content is NULL.
  */
 
 typedef void (*ngx_mcds_array_read_pt)(void *data, ngx_uint_t rc,
@@ -148,20 +162,25 @@ struct ngx_mcds_array_read_s {
     ngx_mcds_array_t          array;
     ngx_mcds_array_read_pt    handler;
     void                     *data;
-    unsigned                  head:1;    /* 1: read only the array's head
-                                            item */
+    unsigned                  head:1;    /* 1: read only the array's head item,
+                                            that of its key, not the older
+                                            lines */
 
     /* private fields of the read, for array_read.c */
-    unsigned                  missing:1; /* 1: parts of the array are missing */
+    unsigned                  missing:1; /* 1: items with older lines of the
+                                            array (parts) are missing */
 
-    /* 1: parts of the same head item were missing before */
+    /*
+     * 1: items with older lines (parts) were missing before, with the same head
+     * item of the array
+     */
     unsigned                  known:1;
 
-    ngx_mcds_op_t             op;        /* operation that reads the head
-                                            item */
+    ngx_mcds_op_t             op;        /* operation that reads the array's
+                                            head item, that of its key */
     ngx_mcds_array_content_t  content;
-    ngx_uint_t                next;      /* number of the array's next piece to
-                                            read */
+    ngx_uint_t                next;      /* index of the array's next item of
+                                            older lines (part) to read */
     ngx_uint_t                waiting;
     ngx_uint_t                tries;
     ngx_uint_t                rc;
@@ -196,15 +215,16 @@ ngx_int_t ngx_mcds_array_next(ngx_mcds_array_content_t *content,
 /*
  * The result of a change of an array.  NGX_MCDS_OK: done; after
  * NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL it is unknown whether the change was
- * done; after all other codes it was not.  TOO_LARGE: the list would exceed
+ * done; after all other codes it was not.  TOO_LARGE: the array would exceed
  * NGX_MCDS_ARRAY_SIZE; EXISTS: too many other changes came between.
  */
 
 typedef struct {
     ngx_uint_t              rc;
-    ngx_uint_t              found;     /* 1: the array has a head item */
-    uint64_t                cas;       /* CAS value of the head item; 0:
-                                          unknown */
+    ngx_uint_t              found;     /* 1: the array exists, as its head item
+                                          does */
+    uint64_t                cas;       /* CAS value of the array's head item,
+                                          that of its key; 0: unknown */
     uint32_t                crc;
 } ngx_mcds_array_done_t;
 
@@ -232,24 +252,25 @@ typedef enum {
 
 
 /*
- * The decision of an edit of an array.  The reference of text passes to the
- * change; NULL: no lines.
+ * How an edit changes an array: the lines of text are appended, or replace all
+ * lines.  The reference to text passes to the change; NULL: no lines.
  */
 
 typedef struct {
     ngx_uint_t              kind;      /* kind of change of the array,
                                           ngx_mcds_array_edit_e */
     ngx_mcds_value_t       *text;
-    ngx_uint_t              base;      /* new number after #, with REPLACE */
+    ngx_uint_t              base;      /* with REPLACE, the new number on the
+                                          array's line "#base" */
 } ngx_mcds_array_edit_t;
 
 
 /*
- * The type of an edit, which decides a change of an array from the content and,
- * if not NULL, from the lines that other changes of the same round add.
- * Returns NGX_MCDS_OK, or the code with which the change ends.  The edit is
- * called again if the array has changed meanwhile; only the last decision
- * counts.
+ * The type of an edit, a function that decides how an array changes, from the
+ * array's lines (content) and, if not NULL, from the lines that other edits of
+ * the same change add.  Returns NGX_MCDS_OK, or the code with which the change
+ * ends.  The edit is called again if the array has changed meanwhile; only the
+ * last decision counts.
  */
 
 typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,
@@ -258,10 +279,10 @@ typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,
 
 
 /*
- * Changes an array as the edit decides.  The handler and the results are those
- * of ngx_mcds_array_append().  shared: the edit may be combined with other
- * shared ones, and does not replace all lines.  size is the number of bytes of
- * data, which count for the limit of waiting changes.
+ * Changes an array as the function edit decides.  The handler and the results
+ * are those of ngx_mcds_array_append().  shared: the edit may be combined with
+ * other shared ones, and does not replace all lines.  size is the number of
+ * bytes of data, which count for the limit of changes that wait to be written.
  */
 
 ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
@@ -270,16 +291,17 @@ ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
 
 
 /*
- * Takes the number after # at *pos in the head item of an array.  Returns
- * NGX_DECLINED if there is none.
+ * Takes the number on the line "#base" of an array, at *pos in its head item.
+ * Returns NGX_DECLINED if there is no such line.
  */
 
 ngx_int_t ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base);
 
 
 /*
- * Takes the description of a part at *pos in the head item of an array.
- * Returns NGX_DECLINED if there is none.
+ * Takes, at *pos in the head item of an array, the line "@id ..." that
+ * describes a part, an item with older lines.  Returns NGX_DECLINED if there is
+ * none.
  */
 
 ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,
@@ -287,8 +309,9 @@ ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,
 
 
 /*
- * Returns the end of a part of an array that begins at p: after the last LF
- * within NGX_MCDS_ARRAY_PART bytes, or after the first LF if a line is longer.
+ * Returns the end of the lines from p on that move to the next part of an
+ * array, an item of their own: after the last LF within NGX_MCDS_ARRAY_PART
+ * bytes, or after the first LF if a line is longer.
  */
 
 u_char *ngx_mcds_array_cut(u_char *p, u_char *last);

@@ -81,7 +81,9 @@ ngx_mcds_array_change_read(void *data)
     ngx_queue_t           *q;
     ngx_mcds_array_job_t  *job;
 
-    /* an append to an array does not need the content of the array's parts */
+    /*
+     * an append needs only the array's head item, not its older lines (parts)
+     */
 
     work->read.head = 1;
 
@@ -214,7 +216,10 @@ ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
         round->changed = 1;
     }
 
-    /* if the head item of the array has many lines, they move to parts */
+    /*
+     * if the head item of the array has many lines, they move to items of their
+     * own (parts)
+     */
 
     if (round->rest->len - round->pos > NGX_MCDS_ARRAY_PART) {
         round->changed = 1;
@@ -306,7 +311,10 @@ ngx_mcds_array_edit(ngx_mcds_array_work_t *work,
 }
 
 
-/* Collects the parts of the array that stay, and the lines after them. */
+/*
+ * Collects the items of older lines (parts) that the array keeps after the
+ * change, and its lines that are in none of them.
+ */
 
 static ngx_uint_t
 ngx_mcds_array_compose(ngx_mcds_array_work_t *work,
@@ -356,7 +364,10 @@ ngx_mcds_array_compose(ngx_mcds_array_work_t *work,
 }
 
 
-/* Drops the oldest lines of an array beyond the limit, parts as a whole. */
+/*
+ * Drops the oldest lines of an array that has more lines than it is to keep; an
+ * item of older lines (a part) is dropped as a whole.
+ */
 
 static ngx_uint_t
 ngx_mcds_array_trim(ngx_mcds_array_work_t *work)
@@ -430,7 +441,7 @@ ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
 
     /*
      * few lines stay in the head item of the array; if they are many, all of
-     * them move to parts
+     * them move to items of their own (parts)
      */
 
     while (round->rest->len > NGX_MCDS_ARRAY_PART
@@ -511,9 +522,9 @@ ngx_mcds_array_write_part(ngx_mcds_array_work_t *work)
 
 
 /*
- * Returns an operation of work->parts, to write a part of an array, that is not
- * active.  There is one, as at most NGX_MCDS_ARRAY_WRITES parts are written at
- * once.
+ * Returns one of the operations in work->parts that is free to write a part of
+ * an array, an item of older lines.  There is one, as at most
+ * NGX_MCDS_ARRAY_WRITES parts are written at once.
  */
 
 static ngx_mcds_op_t *
@@ -541,7 +552,7 @@ ngx_mcds_array_part_written(void *data, ngx_mcds_result_t *result)
 
     if (result->rc != NGX_MCDS_OK) {
 
-        /* the array's head item is unchanged, so the array is, too */
+        /* the array's head item was not written, so the array is unchanged */
 
         work->round.rc = (result->rc == NGX_MCDS_TOO_LARGE
                           || result->rc == NGX_MCDS_SERVER_ERROR)
@@ -664,8 +675,8 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
         ngx_mcds_array_grew(work);
 
         /*
-         * the stored head item of the array refers to the new parts, which must
-         * stay
+         * the array's head item, now stored, refers to the new items of older
+         * lines (parts), which must stay
          */
 
         round->fresh = round->refs.nelts;
@@ -683,7 +694,7 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
 
-        /* if the head item was stored, its new parts must stay */
+        /* the array's stored head item may refer to the new parts: keep them */
 
         round->fresh = round->refs.nelts;
 
@@ -757,8 +768,8 @@ ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
             || rc == NGX_MCDS_PROTOCOL)
         {
             /*
-             * the lines wait for room in the head item: they were certainly not
-             * appended
+             * the lines to append waited for room in the array's head item:
+             * they were certainly not appended
              */
 
             rc = NGX_MCDS_DOWN;
@@ -779,7 +790,8 @@ ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
 
 
 /*
- * Deletes parts of an array to which no head item refers; no result is awaited.
+ * Deletes parts (items of older lines) of an array to which its head item does
+ * not refer; no result is awaited.
  */
 
 static void
@@ -803,8 +815,8 @@ ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
 
 
 /*
- * Ends a round of changes of an array: new parts to which the head item does
- * not refer are deleted.
+ * Ends a change of an array: deletes the items of older lines (parts) that were
+ * written for the change, but to which the array's head item does not refer.
  */
 
 static void
@@ -834,7 +846,8 @@ ngx_mcds_array_round_clear(ngx_mcds_array_work_t *work)
 
 
 /*
- * Joins the text of the value a from pos on, and that of b; both may be NULL.
+ * Returns the lines of the value a from pos on, followed by those of b; a and b
+ * may be NULL.
  */
 
 static ngx_mcds_value_t *

@@ -28,19 +28,23 @@
 #define NGX_MCDS_ARRAY_ROUNDS     24
 
 
-/* the maximum number of parts of an array that are written at once */
+/*
+ * the maximum number of parts, items of older lines, that are written for an
+ * array at once
+ */
 #define NGX_MCDS_ARRAY_WRITES     8
 
 
 typedef struct {
     ngx_queue_t                 queue;
-    ngx_mcds_array_edit_pt      edit;      /* decides the change of the array;
-                                              NULL: the text is appended */
+    ngx_mcds_array_edit_pt      edit;      /* function that decides how the
+                                              array changes; NULL: text is
+                                              appended */
     ngx_mcds_array_done_pt      handler;
     void                       *data;
     ngx_mcds_value_t           *text;
-    size_t                      size;      /* size of the text or data, in
-                                              bytes */
+    size_t                      size;      /* bytes of the change, for the limit
+                                              of waiting changes */
     ngx_uint_t                  rc;
     ngx_uint_t                  shared;
 } ngx_mcds_array_job_t;
@@ -49,32 +53,39 @@ typedef struct {
 typedef enum {
     NGX_MCDS_ARRAY_APPENDING = 0,
     NGX_MCDS_ARRAY_CHANGING,
-    NGX_MCDS_ARRAY_MAKING_ROOM,            /* make room in the head item for the
-                                              lines to append */
-    NGX_MCDS_ARRAY_LOOKING                 /* look whether the head item is
-                                              large; no caller waits */
+    NGX_MCDS_ARRAY_MAKING_ROOM,            /* make room in the array's head item
+                                              for the lines to append */
+    NGX_MCDS_ARRAY_LOOKING                 /* look whether the array's head item
+                                              has become large; no request
+                                              waits */
 } ngx_mcds_array_mode_e;
 
 
-/* the new state of an array, which a round of changes makes */
+/*
+ * the new state of an array, after a round, in which the waiting changes are
+ * made together
+ */
 
 typedef struct {
     ngx_pool_t                 *pool;
-    ngx_array_t                 refs;      /* all parts of the array,
+    ngx_array_t                 refs;      /* all parts (items of older lines)
+                                              of the array,
                                               ngx_mcds_array_ref_t */
-    ngx_array_t                 drops;     /* parts of the array to delete after
-                                              the change */
-    ngx_uint_t                  fresh;     /* index of the array's first new
-                                              part in refs */
+    ngx_array_t                 drops;     /* items of older lines (parts) to
+                                              delete after the change */
+    ngx_uint_t                  fresh;     /* index in refs of the first part
+                                              that this change has written */
     ngx_uint_t                  base;
     ngx_uint_t                  lines;     /* number of lines in the array's
-                                              parts */
+                                              parts (items of older lines) */
     size_t                      size;      /* bytes of lines in the array's
+                                              parts (items of older lines) */
+    ngx_mcds_value_t           *rest;      /* newest lines of the array, to be
+                                              left in the head item or moved to
+                                              new parts */
+    size_t                      pos;       /* position in rest after the lines
+                                              that were dropped or moved to
                                               parts */
-    ngx_mcds_value_t           *rest;      /* lines of the array that are not in
-                                              a part */
-    size_t                      pos;       /* position in rest of the first line
-                                              that is not in a part */
     ngx_mcds_value_t           *head;
     ngx_mcds_value_t           *before;    /* head item of the array before the
                                               change */
@@ -91,31 +102,35 @@ typedef struct {
     ngx_mcds_index_node_t       node;
     ngx_mcds_array_t            array;
     ngx_queue_t                 jobs;      /* writes to the array that wait for
-                                              a round */
-    ngx_queue_t                 active;    /* writes to the array of the present
-                                              round */
-    ngx_event_t                 event;     /* event that starts a round of
-                                              writes */
+                                              the present ones to end */
+    ngx_queue_t                 active;    /* writes to the array that are being
+                                              made together, a round */
+    ngx_event_t                 event;     /* event that starts the waiting
+                                              writes, to be made together */
     ngx_uint_t                  mode;
-    ngx_uint_t                  verb;      /* command of an append: APPEND or
-                                              ADD */
+    ngx_uint_t                  verb;      /* command that appends the lines:
+                                              APPEND, or ADD to a new array */
     ngx_mcds_value_t           *text;      /* lines to append to the array */
     ngx_mcds_op_t               op;        /* operation that appends the
                                               lines */
 
     ngx_mcds_array_read_t       read;
-    ngx_mcds_update_t           update;    /* exchange of the array's head item;
-                                              its attempts include those of an
-                                              append */
+    ngx_mcds_update_t           update;    /* compare-and-swap of the array's
+                                              head item; its attempts include
+                                              those of an append */
     ngx_mcds_op_t               parts[NGX_MCDS_ARRAY_WRITES];
 
     ngx_mcds_array_done_t       done;
-    ngx_mcds_array_round_t      round;     /* state of a round of changes of the
-                                              array */
+    ngx_mcds_array_round_t      round;     /* state of a change of the array,
+                                              which waiting edits make
+                                              together */
 } ngx_mcds_array_work_t;
 
 
-/* sets the suffix of the key of an array's part, written to buf */
+/*
+ * sets the suffix of the key of a part, an array's item of older lines; buf
+ * gets the text
+ */
 
 #define ngx_mcds_array_part_suffix(suffix, buf, id)                           \
     (suffix)->data = buf;                                                     \
@@ -124,25 +139,34 @@ typedef struct {
     ngx_memcpy(&(buf)[1], id, NGX_MCDS_ARRAY_ID)
 
 
-/* Appends the gathered lines to the array; verb is APPEND or ADD. */
+/*
+ * Appends the lines of all writes of this round to the array; verb is APPEND,
+ * or ADD if the array does not exist.
+ */
 
 void ngx_mcds_array_append_send(ngx_mcds_array_work_t *work, ngx_uint_t verb);
 
 
-/* Starts a round of changes of an array, by reading the array. */
+/*
+ * Starts to make the waiting changes of an array together, by reading the
+ * array.
+ */
 
 void ngx_mcds_array_change_start(ngx_mcds_array_work_t *work);
 
 
 /*
- * Ends a round of writes to an array: calls the handlers of its jobs, and
- * starts the next round.
+ * Ends a round of writes to an array, which were made together: calls the
+ * handlers of the writes, and starts the next round.
  */
 
 void ngx_mcds_array_end(ngx_mcds_array_work_t *work, ngx_uint_t rc);
 
 
-/* Starts the next round of writes to an array; all handlers were called. */
+/*
+ * Starts the next writes to an array, as the handlers of the last ones were
+ * called.
+ */
 
 void ngx_mcds_array_next_round(ngx_mcds_array_work_t *work);
 

@@ -14,15 +14,22 @@
 #include "ngx_mcds_array_core.h"
 
 
-/* the maximum number of parts of an array that are read at once */
+/*
+ * the maximum number of parts, an array's items of older lines, that are read
+ * at once
+ */
 #define NGX_MCDS_ARRAY_WINDOW     8
 
 /*
- * the maximum number of reads of an array's head item because of missing parts
+ * the maximum number of reads of an array's head item, which is read again if
+ * items of older lines to which it refers are missing
  */
 #define NGX_MCDS_ARRAY_TRIES      5
 
-/* the maximum number of parts of an array with a valid head item */
+/*
+ * the maximum number of parts (items of older lines) to which the head item of
+ * an array may refer
+ */
 #define NGX_MCDS_ARRAY_REFS       4096
 
 
@@ -213,7 +220,10 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
 
     content = &read->content;
 
-    /* the last piece of the array belongs to the head item itself */
+    /*
+     * the last piece of the array, for the lines in the head item, is known
+     * already
+     */
 
     while (read->rc == NGX_MCDS_OK
            && read->waiting < NGX_MCDS_ARRAY_WINDOW
@@ -300,7 +310,10 @@ ngx_mcds_array_part(ngx_mcds_array_piece_t *piece, ngx_mcds_result_t *result)
 
     if (result->len != piece->ref.size) {
 
-        /* the item found is not the part of the array that was written */
+        /*
+         * the item found has another size than the part of the array that was
+         * written
+         */
 
         read->missing = 1;
         return;

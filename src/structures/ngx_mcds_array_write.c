@@ -21,8 +21,9 @@
 
 
 /*
- * the limits of arrays to which a worker writes: their number, and their bytes;
- * the waiting writes reach their own limit before
+ * the limits of arrays to which a worker writes at a time: their number, and
+ * their bytes; the limit of waiting writes, NGX_MCDS_ARRAY_PENDING, is reached
+ * before
  */
 #define NGX_MCDS_ARRAY_BUCKETS    256
 #define NGX_MCDS_ARRAYS           1048576
@@ -249,8 +250,8 @@ ngx_mcds_array_free_work(ngx_mcds_array_work_t *work)
 
 
 /*
- * Takes the jobs of a round of writes to an array: those that are appended, or
- * those that are changed together.
+ * Takes the waiting writes to an array that can be made together: appends in
+ * one command, or changes in one compare-and-swap.
  */
 
 static ngx_uint_t
@@ -420,7 +421,8 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
         }
 
         /*
-         * the array has a head item: another worker has added it, or it is full
+         * the array exists: another worker has just created it, or its head
+         * item is full
          */
 
         ngx_mcds_array_append_send(work, NGX_MCDS_APPEND);
@@ -444,8 +446,9 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns 1 if the head item of an array is to be read, as no result shows its
- * size: at random, so that no state is necessary for each array.
+ * Returns 1 if, after an append, the size of the array's head item is to be
+ * checked by reading it, as the reply does not tell the size: at random, so
+ * that a worker keeps no state for each array.
  */
 
 static ngx_uint_t

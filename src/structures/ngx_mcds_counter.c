@@ -24,9 +24,10 @@
 #define NGX_MCDS_COUNTER_SIZE     (16 * 1024 * 1024)
 
 /*
- * If a turn of the event loop has this many changes of counters, and one of so
- * many has joined another one, the batches wait for the changes of the next
- * turns: at most for this number of turns, and for a millisecond.
+ * If a turn of the event loop has NGX_MCDS_COUNTER_MANY changes of counters,
+ * and one of NGX_MCDS_COUNTER_JOINED has joined another change of its counter,
+ * the changes wait for those of the next turns: at most for this number of
+ * turns, and for a millisecond.
  */
 #define NGX_MCDS_COUNTER_MANY     8
 #define NGX_MCDS_COUNTER_JOINED   16
@@ -55,25 +56,25 @@ struct ngx_mcds_count_s {
  */
 
 typedef struct {
-    ngx_mcds_index_node_t  node;       /* node in the index of batches that can
-                                          be joined; not if the batch
-                                          subtracts */
+    ngx_mcds_index_node_t  node;       /* node in the index of batches (summed
+                                          changes of one counter) that can be
+                                          joined; not if the batch subtracts */
     ngx_mcds_op_t          op;
     ngx_queue_t            queue;      /* link in the queue of batches to send
                                           to memcached */
     ngx_queue_t            counts;     /* changes of the counter,
                                           ngx_mcds_count_t, in order */
     uint64_t               sum;
-    uint64_t               id;         /* id of the counter in the outbox, or
-                                          0 */
-    uint64_t               known;      /* number of the counter in the outbox,
-                                          or initial */
+    uint64_t               id;         /* id of the counter in shared memory
+                                          (the outbox), or 0 */
+    uint64_t               known;      /* number of the counter that this host
+                                          knows, or initial */
 
-    /* the wish to raise the counter to the number in the outbox */
+    /* used to raise the counter to the number that this host knows */
     ngx_mcds_wish_t        wish;
 
-    uint64_t               value;      /* number of the counter, while the batch
-                                          waits for a raise */
+    uint64_t               value;      /* number of the counter in memcached's
+                                          reply, while the counter is raised */
     ngx_msec_t             sent;
     ngx_uint_t             subtract;
     ngx_mcds_counter_t     counter;
@@ -108,16 +109,17 @@ static ngx_mcds_index_t  ngx_mcds_counter_index =
     ngx_mcds_index(ngx_mcds_counter_buckets, NGX_MCDS_COUNTER_BATCHES,
                    NGX_MCDS_COUNTER_SIZE, 0, 0, NULL);
 
-static ngx_queue_t  ngx_mcds_counter_batches;   /* batches of changes to send,
-                                                   in order */
+static ngx_queue_t  ngx_mcds_counter_batches;   /* summed changes of counters to
+                                                   send, in order */
 static ngx_queue_t  ngx_mcds_counter_free;
 static ngx_event_t  ngx_mcds_counter_flush;
 static ngx_uint_t   ngx_mcds_counter_counts;    /* changes of counters in this
-                                                   turn */
-static ngx_uint_t   ngx_mcds_counter_joined;    /* changes in this turn that
-                                                   joined a batch */
-static ngx_uint_t   ngx_mcds_counter_turns;     /* turns that batches have
-                                                   waited for changes */
+                                                   turn of the event loop */
+static ngx_uint_t   ngx_mcds_counter_joined;    /* changes of counters in this
+                                                   turn that were added to
+                                                   others */
+static ngx_uint_t   ngx_mcds_counter_turns;     /* turns of the event loop that
+                                                   changes have waited */
 
 
 ngx_mcds_count_t *
@@ -276,7 +278,10 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
             continue;
         }
 
-        /* a read of the counter works with any time to live */
+        /*
+         * a mere read of the counter can be combined with changes of any time
+         * to live
+         */
 
         if (delta && batch->sum == 0) {
             batch->counter.ttl = counter->ttl;
@@ -306,8 +311,8 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
     }
 
     /*
-     * batches are sent in the order of the requests, so that the first requests
-     * continue first
+     * batches of changes of counters are sent in the order of the requests, so
+     * that the first requests continue first
      */
 
     while (!ngx_queue_empty(&ngx_mcds_counter_batches)) {
@@ -349,8 +354,8 @@ ngx_mcds_counter_waits(ngx_event_t *ev)
         ngx_mcds_counter_turns++;
 
         /*
-         * the timer that ends the wait of batches also keeps a worker from
-         * exiting
+         * the timer that ends the wait for more changes of counters also keeps
+         * a worker from exiting before they are sent
          */
 
         if (!ev->timer_set) {
@@ -461,8 +466,8 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
         /*
-         * a counter with a mark, see ngx_mcds_raise.h, is raised if the result
-         * is too small
+         * a counter with a mark, an expiry in years (see ngx_mcds_raise.h),
+         * needs no known number here: it is raised if the result is too small
          */
 
         if (req->ttl == 0) {
@@ -516,8 +521,9 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Handles the number of a counter.  Returns NGX_AGAIN if the number is smaller
- * than known before; the batch then waits until the counter is raised.
+ * Handles the number of a counter in memcached's reply.  Returns NGX_AGAIN if
+ * the number is smaller than this host knew before; the waiting requests then
+ * get the number to which the counter is raised.
  */
 
 static ngx_int_t
@@ -542,9 +548,9 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
 
 
 /*
- * Raises a counter to the known number.  This was a result before the command
- * was sent, so a smaller number means that the counter was created again, or
- * set.  Another worker may know by now that it was set.
+ * Raises a counter to the number that this host knew before the command was
+ * sent: memcached's smaller number means that the counter was lost and created
+ * again, or set.  Another worker may know by now that it was set.
  */
 
 static ngx_int_t
@@ -593,8 +599,8 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 
 
 /*
- * Removes the mark of a counter that decreases: hosts that do not know of the
- * decrease must not raise the counter.
+ * Removes the mark of a counter that decreases, its expiry in years: hosts that
+ * do not know of the decrease must not raise the counter.
  */
 
 static void
@@ -633,7 +639,8 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
     }
 
     /*
-     * the first change of the batch found the counter as it was before the sum
+     * memcached's number is that after all changes of the batch: each request
+     * gets the number after its own change
      */
 
     if (!batch->subtract) {

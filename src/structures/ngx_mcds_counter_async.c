@@ -19,16 +19,16 @@
 
 
 /*
- * the limits of the counters that a worker knows without waiting requests:
- * their number, and their bytes
+ * the limits of the counters whose numbers a worker remembers, so that requests
+ * need not wait for memcached: their number, and their bytes
  */
 #define NGX_MCDS_COUNTER_ASYNC_NODES   16384
 #define NGX_MCDS_COUNTER_ASYNC_SIZE    (8 * 1024 * 1024)
 #define NGX_MCDS_COUNTER_ASYNC_BUCKETS 4096
 
 /*
- * the maximum number of counters whose sums are sent in one turn, so that other
- * commands find room in the queue to memcached
+ * the maximum number of counters whose sums are sent in one turn of the event
+ * loop, so that other commands find room in the queue to memcached
  */
 #define NGX_MCDS_COUNTER_ASYNC_BURST 512
 
@@ -48,35 +48,39 @@
 
 typedef struct {
     ngx_queue_t          queue;
-    ngx_queue_t          asyncs;       /* counters whose sums are to be sent */
+    ngx_queue_t          asyncs;       /* counters whose summed changes are to
+                                          be sent */
     ngx_event_t          event;
     ngx_msec_t           period;
-    ngx_msec_t           last;         /* when the last flush of counters was
-                                          complete */
+    ngx_msec_t           last;         /* when the sums of all queued counters
+                                          were last sent */
 } ngx_mcds_flush_t;
 
 
 typedef struct {
     /*
-     * index node; idle: the counter has nothing to send, and no answer is
+     * index node; idle: the counter has no change to send, and no reply is
      * missing
      */
     ngx_mcds_index_node_t  node;
 
-    ngx_queue_t          queue;        /* link in the flush's queue of
-                                          counters */
-    ngx_mcds_flush_t    *flush;        /* flush that sends the counter's sum */
-    ngx_msec_t           period;       /* shortest flush interval that was
-                                          requested */
+    ngx_queue_t          queue;        /* link in the queue of counters to be
+                                          sent together (a flush) */
+    ngx_mcds_flush_t    *flush;        /* flush, every "period" ms, that sends
+                                          the sum of this counter's changes */
+    ngx_msec_t           period;       /* shortest interval, of those requested,
+                                          at which this counter's changes are
+                                          sent */
     int64_t              kept;
-    int64_t              sent;         /* sum of changes that was sent, and not
-                                          answered yet */
+    int64_t              sent;         /* sum of changes that was sent to
+                                          memcached, without a reply yet */
     uint64_t             value;
     unsigned             known:1;      /* the value of the counter is known */
-    unsigned             queued:1;     /* the counter is in the flush's queue */
+    unsigned             queued:1;     /* the counter is in the queue of those
+                                          to be sent */
     unsigned             under_way:1;
-    unsigned             buffer:1;     /* unsent changes are kept in the outbox,
-                                          not here */
+    unsigned             buffer:1;     /* unsent changes are kept in shared
+                                          memory (the outbox), not here */
     ngx_mcds_stat_t     *stat;         /* statistics of the counter, or NULL */
     ngx_mcds_counter_t   counter;
 } ngx_mcds_counter_async_t;
@@ -249,8 +253,8 @@ ngx_mcds_counter_async_drop(ngx_mcds_index_node_t *node)
 
 
 /*
- * Returns the flush of counters with this period; there is one for each
- * different value of the configuration.
+ * Returns the flush that sends summed changes of counters at intervals of this
+ * period; there is one for each different value of the configuration.
  */
 
 static ngx_mcds_flush_t *
@@ -440,13 +444,16 @@ ngx_mcds_counter_async_handler(void *data, ngx_uint_t rc, uint64_t value)
     case NGX_MCDS_TLS:
 
         /*
-         * the change of the counter was not sent: it waits in the outbox, or
-         * for the next flush
+         * the change of the counter was not sent: it is kept in shared memory
+         * (the outbox), or here until the next flush
          */
 
         if (ngx_mcds_counter_async_give(async, sent) == NGX_OK) {
 
-            /* a change in the outbox counts as added, until the next result */
+            /*
+             * a change that waits in shared memory (the outbox) counts as added
+             * to the known number, until the next reply
+             */
 
             async->value = (sent < 0 && async->value < (uint64_t) -sent)
                            ? 0 : async->value + sent;
@@ -475,9 +482,9 @@ ngx_mcds_counter_async_handler(void *data, ngx_uint_t rc, uint64_t value)
 
 
 /*
- * Puts a change of a counter, which was not sent, into the outbox, from which
- * it is added to the counter later, see ngx_mcds_replay_keep().  NGX_DECLINED:
- * this counter has no buffer.
+ * Puts a change of a counter, which was not sent, into the outbox (shared
+ * memory for unsent changes), from which it is added to the counter later, see
+ * ngx_mcds_replay_keep().  NGX_DECLINED: this counter does not use the outbox.
  */
 
 static ngx_int_t

@@ -407,7 +407,10 @@ ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler)
 }
 
 
-/* Handles the item of a lease that another owner has, or only seems to have. */
+/*
+ * Handles the item of a lease that an add has found: that of another owner, one
+ * left by a failed owner, or one of this worker whose add had no reply.
+ */
 
 static void
 ngx_mcds_lease_looked(void *data, ngx_mcds_result_t *result)
@@ -511,8 +514,8 @@ ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease)
     if (lease->unsure && !lease->keep) {
 
         /*
-         * the CAS value of the lease may have changed, so its item must be
-         * looked up
+         * an extension without a reply may have changed the CAS value of the
+         * lease's item, so the item must be read
          */
 
         ngx_mcds_lease_doubt(lease);
@@ -534,7 +537,10 @@ ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_lease_t *lease = data;
 
-    /* other programs cannot know that an open lease was released */
+    /*
+     * other programs, which share an open lease, see only its item: it must not
+     * stay if its deletion had no reply
+     */
 
     if (lease->open && !ngx_mcds_answered(result->rc)) {
         ngx_mcds_lease_doubt(lease);
@@ -604,7 +610,10 @@ ngx_mcds_lease_send(ngx_mcds_lease_t *lease, ngx_mcds_request_t *req,
     req->single = 1;
     req->page = lease->page;
 
-    /* other programs find an open lease only under its own key and server */
+    /*
+     * other programs find an open lease, which they share, only under its own
+     * key, without a suffix, and on the server of that key
+     */
 
     if (!lease->open) {
         req->suffix = ngx_mcds_lease_suffix;

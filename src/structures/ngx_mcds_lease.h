@@ -76,7 +76,8 @@ typedef struct {
     ngx_str_t              key;
     uint32_t               ttl;        /* time for which a lease outlives its
                                           owner, at least 2 seconds */
-    ngx_str_t              text;       /* text of an open lease, or empty */
+    ngx_str_t              text;       /* text that other programs see in an
+                                          open lease, or empty */
     ngx_mcds_lease_left_t *left;       /* gets the data in a page's lease; or
                                           NULL */
     unsigned               at_once:1;
@@ -104,14 +105,17 @@ ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish,
 ngx_int_t ngx_mcds_lease_write(ngx_mcds_lease_t *lease, ngx_str_t *text);
 
 
-/* Releases an open lease, whose item stays for the rest of its time. */
+/*
+ * Releases an open lease, which other programs share; its item in memcached
+ * stays for the rest of its time to live.
+ */
 
 void ngx_mcds_lease_leave(ngx_mcds_lease_t *lease);
 
 
 /*
- * Returns the milliseconds, from now, for which an open lease is guaranteed to
- * be held.
+ * Returns the milliseconds, from now, for which an open lease, which other
+ * programs share, is guaranteed to be held.
  */
 
 ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);

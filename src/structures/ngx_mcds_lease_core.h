@@ -36,7 +36,8 @@ struct ngx_mcds_lease_s {
     ngx_mcds_op_t        op;
     ngx_event_t          timer;        /* timer that extends the lease */
     uint64_t             cas;
-    ngx_msec_t           sent;         /* start of the lease's time to live */
+    ngx_msec_t           sent;         /* when the command was sent that began
+                                          the lease's present time to live */
     ngx_msec_t           sure;         /* guaranteed end of the lease's time to
                                           live */
     uint32_t             ttl;          /* guaranteed lifetime of the lease,
@@ -45,13 +46,15 @@ struct ngx_mcds_lease_s {
                                           item */
     uint32_t             keep;
     ngx_msec_t           since;        /* when the lease was acquired */
-    ngx_msec_t           end;          /* end of the search for an item whose
-                                          add had no reply */
+    ngx_msec_t           end;          /* end of the search for the lease's
+                                          item, whose add had no reply */
     ngx_mcds_lease_left_t *kept;       /* the caller's memory for the data in a
                                           page's lease, or NULL */
-    ngx_msec_t           step;         /* interval of looks for an item whose
-                                          add had no reply */
-    ngx_str_t            old;          /* present content of the lease's item */
+    ngx_msec_t           step;         /* interval at which the lease's item,
+                                          whose add had no reply, is looked
+                                          for */
+    ngx_str_t            old;          /* content that the lease's item in
+                                          memcached has now */
     ngx_str_t            text;         /* content to write to the lease's
                                           item */
     size_t               token_len;
@@ -64,17 +67,17 @@ struct ngx_mcds_lease_s {
                                           ngx_mcds_key.h */
     unsigned             at_once:1;    /* take over the lease of another owner
                                           before its time */
-    unsigned             open:1;       /* open lease: the item of key has the
-                                          caller's text */
+    unsigned             open:1;       /* the lease is open: other programs see
+                                          the caller's text in its item */
     unsigned             released:1;
     unsigned             stays:1;      /* the item of the released lease is not
                                           deleted */
-    unsigned             unsure:1;     /* a command for the lease had no
-                                          reply */
+    unsigned             unsure:1;     /* a command for the lease had no reply,
+                                          so its CAS value is uncertain */
     unsigned             told:1;       /* the caller knows of the loss of the
                                           lease */
-    unsigned             doubt:1;      /* the add of the lease's item never had
-                                          a reply */
+    unsigned             doubt:1;      /* the add of the lease's item had no
+                                          reply: the item is looked for */
     unsigned             answered:1;   /* memcached has replied after an add
                                           without a reply */
     ngx_str_t            key;
@@ -116,12 +119,12 @@ void ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb,
 void ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease);
 
 
-/* Frees a lease. */
+/* Removes a lease from the worker's queue of leases, and frees it. */
 
 void ngx_mcds_lease_free(ngx_mcds_lease_t *lease);
 
 
-/* The handler of the timer of a held lease. */
+/* The handler of the timer of a held lease, which extends the lease. */
 
 void ngx_mcds_lease_extend(ngx_event_t *ev);
 

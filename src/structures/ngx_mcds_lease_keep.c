@@ -273,8 +273,8 @@ ngx_mcds_lease_retaken(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns 1 if the item that was read is that of the lease, whose CAS value is
- * then known again.
+ * Returns 1 if the item that was read has the token or the text of this lease;
+ * its CAS value is then known again.
  */
 
 static ngx_uint_t
@@ -367,7 +367,10 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
 
     if (ngx_mcds_answered(result->rc) && !lease->answered) {
 
-        /* commands that were sent before the reply may still be executed */
+        /*
+         * commands for the lease that were sent before this reply may still be
+         * executed
+         */
 
         lease->answered = 1;
         lease->end = ngx_current_msec + ngx_mcds_msec(lease->lasting);

@@ -19,8 +19,9 @@
 #define NGX_MCDS_LOCK_FAILED      100
 
 /*
- * the limits of a worker's gates, the requests for one lock: their number, and
- * their bytes; each gate has a request, so that the limits are never reached
+ * the limits of a worker's gates, each for the requests that want the same
+ * lock: their number, and their bytes; each gate has a request, so that the
+ * limits are never reached
  */
 #define NGX_MCDS_GATE_BUCKETS     1024
 #define NGX_MCDS_GATES            1048576
@@ -28,7 +29,8 @@
 
 
 typedef enum {
-    NGX_MCDS_LOCK_WAITING = 0,    /* the request waits in the line, or is to be
+    NGX_MCDS_LOCK_WAITING = 0,    /* the request stands in the line of those
+                                     that wait for the lock, or is to be
                                      refused */
     NGX_MCDS_LOCK_ADDING,
     NGX_MCDS_LOCK_COUNTING,
@@ -50,26 +52,27 @@ typedef struct {
     ngx_mcds_lock_t         *holder;
     ngx_event_t              timer;    /* timer of the next attempt to acquire
                                           the lock */
-    ngx_msec_t               series;   /* when the lock's series of owners in
-                                          this worker began */
+    ngx_msec_t               series;   /* when this worker began to have the
+                                          lock again and again */
     unsigned                 in_series:1;
     unsigned                 failed:1;
 } ngx_mcds_gate_t;
 
 
 struct ngx_mcds_lock_s {
-    ngx_queue_t             queue;     /* link in the line of the lock's
-                                          waiters */
-    ngx_mcds_gate_t        *gate;      /* gate of the lock; NULL: the lock was
-                                          lost */
+    ngx_queue_t             queue;     /* link in the line of requests that wait
+                                          for the lock */
+    ngx_mcds_gate_t        *gate;      /* all requests of this worker for this
+                                          lock; NULL: the lock was lost */
     ngx_mcds_lock_pt        handler;
     void                   *data;
     ngx_mcds_lease_t       *lease;
-    ngx_mcds_op_t           op;        /* increments the lock's fence counter */
-    ngx_uint_t              step;      /* step of the request, of
-                                          ngx_mcds_lock_step_e */
-    ngx_uint_t              status;    /* result of the request, for the
-                                          handler */
+    ngx_mcds_op_t           op;        /* increments the counter of owners, for
+                                          the fencing token */
+    ngx_uint_t              step;      /* what the request does to get the lock,
+                                          of ngx_mcds_lock_step_e */
+    ngx_uint_t              status;    /* result of the request for the lock, to
+                                          be passed to the handler */
     uint32_t                ttl;
     ngx_msec_t              start;
     ngx_msec_t              wait;
@@ -77,11 +80,12 @@ struct ngx_mcds_lock_s {
                                           lock */
     ngx_mcds_lock_item_t    item;
     u_char                  owner[NGX_MCDS_LOCK_OWNER];
-    unsigned                lined:1;   /* the request is in the line of the
-                                          lock's waiters */
-    unsigned                asked:1;   /* another owner had the lock */
-    unsigned                over:1;    /* the request has no time, or no
-                                          interest, left */
+    unsigned                lined:1;   /* the request is in the line of those
+                                          that wait for the lock */
+    unsigned                asked:1;   /* the request has found that another
+                                          owner had the lock */
+    unsigned                over:1;    /* the request's time to wait for the
+                                          lock is over, or it was cancelled */
     unsigned                released:1;
     unsigned                lost:1;
 };
@@ -308,7 +312,9 @@ ngx_mcds_lock_release(ngx_mcds_lock_t *lock)
 
     default:
 
-        /* the lock is released when memcached has replied */
+        /*
+         * a command is under way: the lock is released after memcached's reply
+         */
 
         lock->released = 1;
         lock->over = 1;
@@ -457,7 +463,10 @@ ngx_mcds_lock_over_handler(ngx_event_t *ev)
 
     if (lock->step != NGX_MCDS_LOCK_WAITING) {
 
-        /* the reply of memcached decides about the lock */
+        /*
+         * a command is under way: memcached's reply decides whether the request
+         * gets the lock
+         */
 
         return;
     }
@@ -514,7 +523,10 @@ ngx_mcds_lock_try(ngx_mcds_lock_t *lock)
 }
 
 
-/* The handler of a lock's lease, for all steps of the lock. */
+/*
+ * The handler of the lease that keeps a lock in memcached: called when the
+ * lease is acquired, then written with the fencing token, or lost.
+ */
 
 static void
 ngx_mcds_lock_lease_handler(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
@@ -671,7 +683,10 @@ ngx_mcds_lock_held(ngx_mcds_lock_t *lock)
 }
 
 
-/* Ends an attempt to acquire a lock that has failed. */
+/*
+ * Ends the failed attempt of a request to acquire a lock: the request waits for
+ * the next attempt, or is refused.
+ */
 
 static void
 ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
@@ -758,8 +773,8 @@ ngx_mcds_lock_lost(ngx_mcds_lock_t *lock)
 
 
 /*
- * Lets the first waiter try to acquire the lock; a gate without requests is
- * freed.
+ * Lets the first of the requests that wait for a lock try to acquire it;
+ * without requests, their line (the gate) is freed.
  */
 
 static void

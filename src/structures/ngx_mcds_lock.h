@@ -54,20 +54,24 @@
 #define NGX_MCDS_LOCK_TEXT        (NGX_INT64_LEN + 1 + NGX_MCDS_LOCK_OWNER)
 
 /*
- * the suffix of the key of a lock's counter, and the counter's time to live,
- * seconds
+ * the suffix of the key of the counter that gives the owners of a lock their
+ * fencing tokens, and the counter's time to live, seconds
  */
 #define NGX_MCDS_LOCK_FENCE       ":fence"
 #define NGX_MCDS_LOCK_FENCE_TTL   86400
 
 
-/* Returns 1 if a key is that of the counter of a lock, and cannot be a lock. */
+/*
+ * Returns 1 if a key, as it ends with ":fence", is that of the counter of a
+ * lock's owners, and cannot be the key of a lock.
+ */
 
 ngx_uint_t ngx_mcds_lock_is_fence(ngx_str_t *key);
 
 /*
- * the interval of attempts to acquire a lock, the time of a series of owners in
- * one worker, and the worker's pause after the series; see above; ms
+ * the interval between attempts to acquire a lock; the time after which a
+ * worker that has the lock repeatedly lets other workers have it; and its pause
+ * then; ms
  */
 #define NGX_MCDS_LOCK_INTERVAL    6
 #define NGX_MCDS_LOCK_SERIES      50
@@ -84,14 +88,14 @@ typedef struct ngx_mcds_lock_s  ngx_mcds_lock_t;
 
 
 /*
- * The results of a request for the lock:
+ * The results of a request for a lock:
  *
- * HELD          the request has it
- * BUSY          another owner has it
- * LATE          another owner had it all the time of waiting
- * FULL          another owner has it, and too many requests wait
- * UNAVAILABLE   memcached has not answered, or badly
- * LOST          after HELD: another owner may have it
+ * HELD          the request has the lock
+ * BUSY          another owner has the lock
+ * LATE          another owner had the lock during the whole wait
+ * FULL          another owner has the lock, and too many requests wait
+ * UNAVAILABLE   memcached has not replied, or with an error
+ * LOST          after HELD: another owner may have the lock
  */
 
 #define ngx_mcds_lock_result(name, word)  NGX_MCDS_LOCK_##name,
@@ -162,7 +166,7 @@ void ngx_mcds_lock_leave(ngx_mcds_lock_t *lock);
 ngx_uint_t ngx_mcds_lock_asked(ngx_mcds_lock_t *lock);
 
 
-/* Returns the number of the owner of a held lock. */
+/* Returns the fencing token of the owner of a held lock, a number. */
 
 uint64_t ngx_mcds_lock_number(ngx_mcds_lock_t *lock);
 
@@ -178,17 +182,18 @@ ngx_str_t *ngx_mcds_lock_owner(ngx_mcds_lock_t *lock);
  */
 
 typedef struct {
-    uint64_t              number;    /* number of the lock's owner; 0: not known
-                                        yet */
+    uint64_t              number;    /* fencing token of the lock's owner; 0:
+                                        not known yet */
     ngx_str_t             owner;
 } ngx_mcds_lock_item_t;
 
 
 /*
  * The state of a lock that the caller does not hold.  rc is ngx_mcds_rc_e: OK,
- * or NOT_FOUND if the lock is free.  item is NULL if the item is no lock of
- * this kind.  ttl is the number of seconds for which the lock lasts at least;
- * -1: unknown.  All fields are valid until the handler returns.
+ * or NOT_FOUND if the lock is free.  item is the lock's owner; NULL if the
+ * value in memcached is no lock of this kind.  ttl is the number of seconds for
+ * which the lock lasts at least; -1: unknown.  All fields are valid until the
+ * handler returns.
  */
 
 typedef struct {
@@ -198,7 +203,7 @@ typedef struct {
 } ngx_mcds_lock_state_t;
 
 
-/* The handler of a change of a lock. */
+/* The handler of a change of a lock, called with the state of the lock. */
 
 typedef void (*ngx_mcds_lock_state_pt)(void *data,
     ngx_mcds_lock_state_t *state);
@@ -218,24 +223,25 @@ typedef struct {
     ngx_mcds_lock_state_pt   handler;
     void                    *data;
 
-    ngx_mcds_update_t         update;  /* for lock_change.c: the exchange of the
-                                          lock's item */
+    ngx_mcds_update_t         update;  /* for lock_change.c: compare-and-swap of
+                                          the lock's item */
 } ngx_mcds_lock_change_t;
 
 
 /*
- * Changes a lock if it has this owner, and this number unless that is 0: gives
- * the lock a lifetime of ttl seconds from now or, with 0, releases it.  Without
- * an owner only reads the state.  The handler is called once, not from inside
- * of this call.  rc is OK; EXISTS, another owner has the lock; NOT_FOUND, the
- * lock is free; or another code.
+ * Changes a lock if it has this owner, and this fencing token unless that is 0:
+ * gives the lock a lifetime of ttl seconds from now or, with 0, releases it.
+ * Without an owner only reads the state of the lock.  The handler is called
+ * once, not from inside of this call.  rc is OK; EXISTS, another owner has the
+ * lock; NOT_FOUND, the lock is free; or another code.
  */
 
 void ngx_mcds_lock_change(ngx_mcds_lock_change_t *change);
 
 
 /*
- * Tells the waiters of this worker that the lock was released by other means.
+ * Lets a request of this worker that waits for the lock try at once, as another
+ * request has released the lock by the name of its owner.
  */
 
 void ngx_mcds_lock_kick(ngx_mcds_pool_t *pool, ngx_str_t *key);
@@ -264,8 +270,9 @@ ngx_int_t ngx_mcds_lock_check(ngx_str_t *owner);
 
 
 /*
- * Returns the first number of a lock's counter, from the time in microseconds
- * and the largest number of any lock that this worker has seen.
+ * Returns the number with which the counter of a lock's owners starts, from the
+ * time in microseconds and the largest fencing token of any lock that this
+ * worker has seen.
  */
 
 uint64_t ngx_mcds_lock_first(uint64_t now, uint64_t seen);
@@ -281,8 +288,8 @@ ngx_msec_t ngx_mcds_lock_interval(ngx_msec_t waited, ngx_msec_t wait,
 
 
 /*
- * Returns the pause, in milliseconds, of a worker that releases a lock after a
- * series of owners, which has lasted so long.
+ * Returns the pause, in milliseconds, of a worker that releases a lock and has
+ * had it repeatedly for "series" milliseconds, so that other workers get it.
  */
 
 ngx_msec_t ngx_mcds_lock_pause(ngx_msec_t series);

@@ -13,13 +13,14 @@
 
 
 /*
- * the maximum number of runs of lines that are remembered for a chunk of a log
+ * the maximum number of runs (consecutive numbers of lines of one writer) by
+ * which the lines read of a chunk of a log are remembered
  */
 #define NGX_MCDS_LOG_RUNS         4096
 
 /*
- * the search for frames of lines in an item of a log reads at most this many
- * times the item's length
+ * the search for frames (lines that were appended at once) in an item of a log
+ * checks at most this many times the item's length
  */
 #define NGX_MCDS_LOG_PATIENCE     8
 
@@ -56,8 +57,9 @@ ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
 
 
 /*
- * Returns the time to live of an item of a log.  The item may be created at the
- * start of its chunk, or at its end and later.
+ * Returns the time to live of an item of a log, which has lines of one time
+ * interval (chunk): the item may be created at the start of the interval, or at
+ * its end and later.
  */
 
 uint32_t
@@ -189,8 +191,8 @@ ngx_mcds_log_next(ngx_mcds_log_place_t *place, u_char *data, size_t len,
 
 
 /*
- * Finds the next frame of lines in an item of a log, and reads its head.
- * Returns NGX_DONE at the end.
+ * Finds, in an item of a log, the next frame, the lines that were appended at
+ * once, and reads its head.  Returns NGX_DONE at the end of the item.
  */
 
 static ngx_int_t
@@ -213,8 +215,8 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
         if (rc != NGX_OK) {
 
             /*
-             * false heads of frames with a large length may have been written
-             * on purpose
+             * a client may have written false heads of frames with a large
+             * length on purpose, to make the search for the next frame slow
              */
 
             place->spent += (rc == NGX_ERROR) ? ngx_mcds_take(p + 4, 4) : 1;
@@ -254,9 +256,9 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
 
 
 /*
- * Checks a frame of an item of a log.  Returns NGX_OK if a frame with valid
- * lines begins here; NGX_ERROR if there is none but the whole length had to be
- * read to find out; otherwise NGX_DECLINED.
+ * Checks whether a frame, the lines that were appended to a log at once, begins
+ * here.  Returns NGX_OK if its lines are valid; NGX_ERROR if there is none but
+ * the whole length had to be read to find out; otherwise NGX_DECLINED.
  */
 
 static ngx_int_t
@@ -482,7 +484,9 @@ ngx_mcds_log_new_run(ngx_mcds_log_seen_t *seen, ngx_mcds_log_id_t *id)
 
     if (seen->n == NGX_MCDS_LOG_RUNS) {
 
-        /* the oldest runs of lines of the log are forgotten */
+        /*
+         * forget the older half of the lines that were read: a limit is reached
+         */
 
         seen->n /= 2;
 

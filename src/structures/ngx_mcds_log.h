@@ -40,16 +40,20 @@
  */
 #define NGX_MCDS_LOG_FRAME        32768
 
-/* the maximum number of items of a chunk of a log */
+/* the maximum number of items for a chunk of a log, a time interval */
 #define NGX_MCDS_LOG_PARTS        10000
 
 /*
- * Milliseconds after which a line of a log has been written, in spite of
- * different clocks.  Older lines are complete, unless memcached was down.
+ * Milliseconds after the time of a line of a log after which the line has been
+ * written, even if clocks differ.  So no line older than that is still to come,
+ * unless memcached was down.
  */
 #define NGX_MCDS_LOG_SETTLE       1500
 
-/* the time that an item of a log lives after its last reading, seconds */
+/*
+ * the seconds by which an item of a log outlives the time for which its lines
+ * are kept
+ */
 #define NGX_MCDS_LOG_SPARE        60
 
 
@@ -80,9 +84,10 @@
 typedef struct {
     ngx_mcds_pool_t       *pool;
     ngx_str_t              name;
-    ngx_msec_t             chunk;      /* length of a chunk of the log, ms */
-    ngx_uint_t             chunks;     /* number of chunks of the log that are
-                                          kept */
+    ngx_msec_t             chunk;      /* length of a chunk, a time interval of
+                                          the log, ms */
+    ngx_uint_t             chunks;     /* number of time intervals (chunks) of
+                                          the log that are kept */
     size_t                 max_chunk;  /* maximum bytes of an item of the log,
                                           about */
     ngx_mcds_stat_t       *stat;       /* statistics of the log, or NULL */
@@ -107,10 +112,10 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t               first;      /* start of the interval to read, ms
-                                          since the epoch */
-    uint64_t               last;       /* end of the interval to read,
-                                          inclusive */
+    uint64_t               first;      /* start of the time interval of lines to
+                                          read, ms since the epoch */
+    uint64_t               last;       /* end of the time interval of lines to
+                                          read, inclusive */
     ngx_mcds_log_id_t      after;      /* read only lines after this id; zeroed:
                                           all lines */
     ngx_uint_t             limit;      /* maximum number of lines to read */
@@ -127,28 +132,35 @@ typedef struct {
 
 #define NGX_MCDS_LOG_SUFFIX       (1 + 20 + 1 + 20)
 
-/* the part number of the item that has the size of a log's chunk */
+/*
+ * stands for the number of an item: the item with the bytes of all lines of a
+ * chunk, a time interval of the log
+ */
 #define NGX_MCDS_LOG_SIZE         ((ngx_uint_t) -1)
 
 
 /*
  * Builds the suffix of the key of a log's item in buf, which has
- * NGX_MCDS_LOG_SUFFIX bytes.  part is 0 for the first item of a chunk,
- * NGX_MCDS_LOG_SIZE for the item with the size of the chunk.
+ * NGX_MCDS_LOG_SUFFIX bytes.  chunk is the number of the time interval; part is
+ * 0 for its first item, NGX_MCDS_LOG_SIZE for the item with the bytes of all
+ * its lines.
  */
 
 void ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
     ngx_uint_t part);
 
 
-/* Returns the time to live of an item of a log, in seconds. */
+/*
+ * Returns the time to live of an item of a log, in seconds, if the log keeps so
+ * many chunks, time intervals of this length in milliseconds.
+ */
 
 uint32_t ngx_mcds_log_ttl(ngx_msec_t chunk, ngx_uint_t chunks);
 
 
 /*
- * Returns the number of the first chunk of the log that is kept at the time
- * now, in milliseconds since the epoch.
+ * Returns the number of the oldest chunk, a time interval, that the log keeps
+ * at the time now, in milliseconds since the epoch.
  */
 
 uint64_t ngx_mcds_log_first(ngx_mcds_log_t *log, uint64_t now);
@@ -164,9 +176,9 @@ ngx_int_t ngx_mcds_log_time(ngx_mcds_log_t *log, uint64_t time, uint64_t now);
 
 
 /*
- * Returns the first and the last chunk of a log in an interval, within the
- * chunks that are kept, and one more chunk at the end.  NGX_DECLINED: there are
- * none.
+ * Returns the first and the last chunk, a time interval of a log, to read for
+ * the lines in range, as far as the log keeps them, and one more chunk at the
+ * end.  NGX_DECLINED: there are none.
  */
 
 ngx_int_t ngx_mcds_log_chunks(ngx_mcds_log_t *log,
@@ -184,9 +196,9 @@ ngx_uint_t ngx_mcds_log_wanted(ngx_mcds_log_range_t *range,
 
 
 /*
- * Writes the head of a frame of a log, without lines; seq is the number of the
- * first line.  The host's name is truncated to 255 bytes.  Returns the end of
- * the frame.
+ * Writes the head of a frame, the lines that are appended to a log at once; seq
+ * is the number of the first line to be added.  The host's name is truncated to
+ * 255 bytes.  Returns the end of the frame.
  */
 
 u_char *ngx_mcds_log_begin(u_char *frame, ngx_str_t *host, uint64_t writer,
@@ -194,34 +206,37 @@ u_char *ngx_mcds_log_begin(u_char *frame, ngx_str_t *host, uint64_t writer,
 
 
 /*
- * Adds a line at the end of a frame of a log, which must have room.  Returns
- * the new end.
+ * Adds a line at the end of a frame, the lines that are appended to a log at
+ * once; the frame must have room.  Returns its new end.
  */
 
 u_char *ngx_mcds_log_add(u_char *frame, u_char *last, uint64_t time,
     ngx_str_t *line);
 
 
-/* Completes a frame of a log with its length and CRC.  Returns its end. */
+/*
+ * Completes a frame, the lines that are appended to a log at once, with its
+ * length and CRC.  Returns its end.
+ */
 
 u_char *ngx_mcds_log_end(u_char *frame, u_char *last);
 
 
 /*
  * A position in an item of a log, zeroed at the start.  "at" is the end of the
- * last whole frame: text that is appended to the item later can be read from
- * there on.
+ * last whole frame, lines that were appended at once: text that is appended to
+ * the item later can be read from there on.
  */
 
 typedef struct {
     size_t                 at;
     size_t                 pos;
-    size_t                 end;        /* end of the frame of lines that pos is
-                                          in */
-    size_t                 foreign;    /* bytes of the item that are not in
-                                          frames */
-    size_t                 spent;      /* bytes of the item searched for frames
-                                          in vain */
+    size_t                 end;        /* end of the lines appended at once (the
+                                          frame) in which pos is */
+    size_t                 foreign;    /* bytes of the item that other programs
+                                          wrote, outside of frames */
+    size_t                 spent;      /* bytes of the item read in the search
+                                          for frames, without finding one */
     ngx_str_t              host;
     uint64_t               writer;
     uint64_t               seq;
@@ -229,8 +244,9 @@ typedef struct {
 
 
 /*
- * Reads the next line of an item of a log; event points into data.  Bytes that
- * are not a frame are skipped, and counted.  Returns NGX_DONE at the end.
+ * Reads the next line of an item of a log; event points into data.  Bytes of
+ * other programs, not in a frame of lines, are skipped, and counted.  Returns
+ * NGX_DONE at the end of the item.
  */
 
 ngx_int_t ngx_mcds_log_next(ngx_mcds_log_place_t *place, u_char *data,
@@ -263,28 +279,28 @@ ngx_int_t ngx_mcds_log_id_parse(ngx_mcds_log_id_t *id, ngx_str_t *text);
 ngx_uint_t ngx_mcds_log_sort(ngx_mcds_log_event_t *events, ngx_uint_t n);
 
 
-/* a run of consecutive numbers of lines of a log's writer */
+/* a run: the numbers of consecutive lines of one writer of a log */
 
 typedef struct {
     uint64_t                writer;
     uint64_t                first;
     uint64_t                last;
-    uint64_t                next;       /* first line number of the writer's
-                                           next run */
+    uint64_t                next;       /* number of the first line in the
+                                           writer's next run of lines */
 } ngx_mcds_log_run_t;
 
 
 /*
- * The lines of a chunk of a log that were read already.  The memory is zeroed
- * at the start; the user frees runs with ngx_free().
+ * Which lines of a chunk of a log, a time interval, were read already.  The
+ * memory is zeroed at the start; the user frees runs with ngx_free().
  */
 
 typedef struct {
     ngx_mcds_log_run_t     *runs;
     ngx_uint_t              n;
     ngx_uint_t              max;
-    ngx_uint_t              current;    /* index of the run of lines that was
-                                           used last */
+    ngx_uint_t              current;    /* index of the run (consecutive lines
+                                           of one writer) that was used last */
 } ngx_mcds_log_seen_t;
 
 

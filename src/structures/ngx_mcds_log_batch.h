@@ -18,11 +18,12 @@
 
 
 /*
- * A batch of lines of a log, in the order of their ids.  The lines have
- * settled: later lines come after them, with the exception of a few late ones.
- * No line before this batch has a larger id than "newest".  "look" is the
- * number of the look that found the lines.  "text" is for the followers, which
- * may cache the formatted lines there; NULL at first.
+ * A batch of lines for those that follow a log, in the order of the lines'
+ * ids.  The lines have settled: all other new lines come after them, with the
+ * exception of a few late ones.  No line before this batch has a larger id than
+ * "newest".  "look" counts the looks for new lines, up to the one that found
+ * these.  "text" is for the followers, which may cache the formatted lines
+ * there; NULL at first.
  */
 
 typedef struct {
@@ -30,7 +31,8 @@ typedef struct {
     ngx_uint_t              look;
     ngx_mcds_log_id_t       newest;
     ngx_mcds_log_events_t   events;
-    ngx_array_t             values;     /* the values in which the lines are,
+    ngx_array_t             values;     /* the values of the log's items into
+                                           which the lines point,
                                            ngx_mcds_value_t * */
     ngx_pool_t             *pool;
     ngx_mcds_value_t       *text;
@@ -65,8 +67,8 @@ ngx_int_t ngx_mcds_log_batch_hold(ngx_mcds_log_batch_t *batch,
 
 
 /*
- * Moves the lines of the batch after the first n into a new batch.  Returns
- * NULL if out of memory.
+ * Moves all but the first n lines of the batch into a new batch.  Returns NULL
+ * if out of memory.
  */
 
 ngx_mcds_log_batch_t *ngx_mcds_log_batch_split(ngx_mcds_log_batch_t *batch,

@@ -15,17 +15,17 @@
 
 
 /*
- * the maximum number of lines of a log that wait to settle; with more lines
- * none waits
+ * the maximum number of new lines of a log that a worker holds back until no
+ * earlier line is to come; with more lines all are given to the followers
  */
 #define NGX_MCDS_LOG_UNSETTLED    100000
 
 
 typedef struct {
     uint64_t                  cas;
-    size_t                    at;        /* end of the lines of the item that
-                                            were read */
-    ngx_mcds_value_t         *value;     /* value of the item that this look has
+    size_t                    at;        /* end of the lines of the log's item
+                                            that were read */
+    ngx_mcds_value_t         *value;     /* value of the log's item, as just
                                             read, or NULL */
 } ngx_mcds_log_part_t;
 
@@ -44,20 +44,21 @@ struct ngx_mcds_log_feed_s {
     ngx_queue_t               queue;
     ngx_mcds_log_t           *log;
     ngx_queue_t               followers;
-    ngx_queue_t               chunks;    /* chunks of the log, the oldest
-                                            first */
+    ngx_queue_t               chunks;    /* chunks of the log, time intervals,
+                                            the oldest one first */
     ngx_event_t               event;
-    ngx_mcds_log_batch_t     *batch;     /* lines of the log that have not
-                                            settled yet */
-    ngx_mcds_log_id_t         newest;    /* largest id of a line that has
-                                            settled */
+    ngx_mcds_log_batch_t     *batch;     /* new lines of the log that are held
+                                            back until no earlier line is to
+                                            come */
+    ngx_mcds_log_id_t         newest;    /* largest id of a line that was given
+                                            to the followers of the log */
     uint64_t                  settled;
     ngx_uint_t                waiting;
     ngx_uint_t                looks;
     ngx_uint_t                rc;        /* result of the current look for new
-                                            lines */
-    unsigned                  ready:1;   /* the first look for new lines is
-                                            complete */
+                                            lines of the log */
+    unsigned                  ready:1;   /* the first look for new lines of the
+                                            log is complete */
 };
 
 
@@ -68,8 +69,8 @@ typedef struct {
     ngx_mcds_log_feed_t      *feed;
     ngx_mcds_log_chunk_t     *chunk;
     ngx_uint_t                part;
-    ngx_uint_t                whole;     /* 1: a query for the item with its
-                                            value */
+    ngx_uint_t                whole;     /* 1: the query requests the item's
+                                            value, not only its CAS value */
 } ngx_mcds_log_ask_t;
 
 
@@ -149,8 +150,8 @@ ngx_mcds_log_get_feed(ngx_mcds_log_t *log)
     ngx_queue_init(&feed->chunks);
 
     /*
-     * the timer of a feed is not cancelable: a worker that exits must still
-     * call its followers
+     * the timer that looks for new lines of a log is not cancelable: a worker
+     * that exits must still call the followers of the log
      */
 
     feed->event.handler = ngx_mcds_log_tick;
@@ -235,7 +236,8 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
     }
 
     /*
-     * no query for an item of the log is answered before this function returns
+     * memcached's replies to the queries for items of the log are handled only
+     * after this function has returned
      */
 
     for (q = ngx_queue_head(&feed->chunks);
@@ -251,7 +253,10 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
 }
 
 
-/* Moves the feed's window of chunks to the present time. */
+/*
+ * Adds the chunks, time intervals of the log, that have begun since the last
+ * look for new lines, and frees those that are over.
+ */
 
 static ngx_int_t
 ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
@@ -276,8 +281,8 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
         chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
 
         /*
-         * a chunk may also be after the feed's window, if the clock was set
-         * back
+         * a time interval of the log (chunk) may also be in the future, if the
+         * clock was set back
          */
 
         if (chunk->chunk >= first && chunk->chunk <= last) {
@@ -444,8 +449,8 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
 
 
 /*
- * Returns a known item of a chunk by its number, or a new one for the next
- * number; NULL if out of memory.
+ * Returns what is known of the item of a chunk (time interval) of the log with
+ * this number, or a new entry for the next item; NULL if out of memory.
  */
 
 static ngx_mcds_log_part_t *
@@ -527,7 +532,10 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
 
     feed->batch = rest;
 
-    /* the lines of the first look are old lines, which followers do not get */
+    /*
+     * the lines that the first look finds are old lines of the log, which its
+     * followers do not get
+     */
 
     if (feed->ready) {
         ngx_mcds_log_tell(feed, batch);
@@ -540,7 +548,8 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
 
 
 /*
- * Reads the items of a log in order, as writers go from one item to the next.
+ * Reads the new lines from the values of the log's items, in the order in which
+ * writers go from one item to the next.
  */
 
 static ngx_int_t
@@ -571,7 +580,10 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
             if (batch == NULL
                 || ngx_mcds_log_read_part(chunk, part, batch) != NGX_OK)
             {
-                /* the next look reads the whole item of the log again */
+                /*
+                 * after this failure, the next look for new lines reads the
+                 * whole item of the log again
+                 */
 
                 part->cas = 0;
                 part->at = 0;
@@ -587,7 +599,10 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
 }
 
 
-/* Returns the number of lines of the feed's batch that have settled. */
+/*
+ * Returns the number of new lines of a log, in the feed's batch, that may be
+ * given to the followers, as no earlier line is to come (they have settled).
+ */
 
 static ngx_uint_t
 ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)

@@ -29,9 +29,9 @@ typedef struct ngx_mcds_log_feed_s  ngx_mcds_log_feed_t;
 
 
 /*
- * The handler of a follower of a log, called at each tick with a batch of NULL,
- * and with each batch of new lines.  rc is the result of the last look.  The
- * follower may leave from inside of the handler.
+ * The handler of a follower of a log, called at intervals with a batch of NULL,
+ * and with each batch of new lines.  rc is the result of the last look for new
+ * lines.  The follower may leave from inside of the handler.
  */
 
 typedef void (*ngx_mcds_log_follow_pt)(void *data, ngx_uint_t rc,
@@ -40,8 +40,9 @@ typedef void (*ngx_mcds_log_follow_pt)(void *data, ngx_uint_t rc,
 
 typedef struct {
     ngx_queue_t             queue;
-    ngx_mcds_log_feed_t    *feed;       /* feed of the log; NULL: the follower
-                                           does not follow */
+    ngx_mcds_log_feed_t    *feed;       /* what the followers of one log in this
+                                           worker share; NULL: the follower
+                                           follows no log */
     ngx_mcds_log_follow_pt  handler;
     void                   *data;
 } ngx_mcds_log_follower_t;
@@ -59,8 +60,8 @@ void ngx_mcds_log_leave(ngx_mcds_log_follower_t *follower);
 
 
 /*
- * Returns 1 if the follower's feed has completed its first look, which tells
- * old lines of the log from new ones.
+ * Returns 1 if the first look for new lines of the follower's log is complete,
+ * which tells old lines of the log from new ones.
  */
 
 ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
@@ -68,16 +69,18 @@ ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
 
 /*
  * Returns the time, in milliseconds since the epoch, up to which the lines of a
- * log have settled.  Later lines come in batches, each line once; earlier lines
- * have to be read.  A late line may come both ways, until a look that began
- * after the read, see ngx_mcds_log_looks().
+ * log have settled: no earlier line is to come.  Later lines come in batches,
+ * each line once; earlier lines have to be read.  A late line may come both
+ * ways, until a look for new lines that began after the read, see
+ * ngx_mcds_log_looks().
  */
 
 uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);
 
 
 /*
- * Returns the number of looks for new lines that the follower's feed has begun.
+ * Returns how often the worker has looked for new lines of the follower's log,
+ * with the present look.
  */
 
 ngx_uint_t ngx_mcds_log_looks(ngx_mcds_log_follower_t *follower);

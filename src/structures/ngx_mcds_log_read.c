@@ -20,8 +20,8 @@
 #define NGX_MCDS_LOG_WINDOW       32
 
 /*
- * the number of items of a log's chunk that are read first, and the maximum at
- * once
+ * the number of items of a log's chunk (time interval) that are requested
+ * first, and the maximum that are requested at a time
  */
 #define NGX_MCDS_LOG_FEW          2
 #define NGX_MCDS_LOG_MANY         16
@@ -31,11 +31,12 @@ typedef struct {
     ngx_mcds_log_read_t      *read;
     uint64_t                  chunk;
     ngx_mcds_log_events_t     events;
-    ngx_uint_t                asked;     /* number of items of the chunk that
-                                            were requested */
+    ngx_uint_t                asked;     /* number of items of this chunk, a
+                                            time interval of the log, that were
+                                            requested */
     ngx_uint_t                waiting;
-    unsigned                  ended:1;   /* an item of the chunk is missing:
-                                            there are no more items */
+    unsigned                  ended:1;   /* 1: an item of the chunk is missing,
+                                            so there are no further ones */
 } ngx_mcds_log_slot_t;
 
 
@@ -51,24 +52,25 @@ typedef struct {
 struct ngx_mcds_log_read_s {
     ngx_mcds_log_t           *log;
     ngx_mcds_log_range_t      range;
-    ngx_mcds_log_read_pt      handler;   /* handler that gets the lines; NULL:
-                                            was called */
+    ngx_mcds_log_read_pt      handler;   /* handler that gets the lines of the
+                                            log; NULL: it was called */
     void                     *data;
     ngx_pool_t               *pool;
     ngx_event_t               event;
 
-    ngx_mcds_log_slot_t      *slots;     /* chunks of the log, in the order of
-                                            their use */
+    ngx_mcds_log_slot_t      *slots;     /* chunks, time intervals of the log,
+                                            in the order in which they are
+                                            read */
     ngx_uint_t                nslots;
     ngx_uint_t                begun;
     ngx_uint_t                done;
 
-    ngx_array_t               values;    /* values in which the lines are,
-                                            ngx_mcds_value_t * */
-    size_t                    held;      /* total bytes of the values in which
-                                            the lines are */
-    ngx_uint_t                lines;     /* number of lines of the chunks that
-                                            are done */
+    ngx_array_t               values;    /* values of the log's items that have
+                                            the lines, ngx_mcds_value_t * */
+    size_t                    held;      /* bytes of all values of the log's
+                                            items that are held */
+    ngx_uint_t                lines;     /* number of lines in the chunks that
+                                            were read completely */
     ngx_queue_t               items;     /* items of the log that are being
                                             read, ngx_mcds_log_item_t */
     ngx_queue_t               spare;
@@ -224,7 +226,10 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
 }
 
 
-/* Requests as many more items of the chunk as were found. */
+/*
+ * Requests the next items of a chunk, a time interval of a log: as many as were
+ * requested before, within limits.
+ */
 
 static void
 ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
@@ -459,8 +464,8 @@ ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
 
 
 /*
- * Collects the lines of the chunks that were read, in the order of time, up to
- * the limit.
+ * Collects the lines that were read from all chunks, the time intervals of the
+ * log, in the order of time, up to the maximum number of lines to read.
  */
 
 static ngx_uint_t

@@ -32,9 +32,9 @@ typedef struct {
 typedef struct ngx_mcds_log_read_s  ngx_mcds_log_read_t;
 
 /*
- * The handler of a read of a log.  With rc NGX_MCDS_OK, the events are valid
- * until the handler returns; with any other rc, such as NGX_MCDS_TOO_LARGE,
- * events is NULL.
+ * The handler of a read of a log.  With rc NGX_MCDS_OK, events has the lines
+ * that were read, and is valid until the handler returns; with any other rc,
+ * such as NGX_MCDS_TOO_LARGE, events is NULL.
  */
 
 typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
@@ -42,10 +42,11 @@ typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * Reads the chunks of a log in an interval, and one more.  The log must live
- * until the handler is called; range is copied; now is in milliseconds since
- * the epoch.  The handler is called once, not from inside of this call, unless
- * the read is canceled.  Returns NULL if out of memory.
+ * Reads the lines of a log in range, from the chunks (time intervals) of this
+ * range and one more.  The log must live until the handler is called; range is
+ * copied; now is in milliseconds since the epoch.  The handler is called once,
+ * not from inside of this call, unless the read is canceled.  Returns NULL if
+ * out of memory.
  */
 
 ngx_mcds_log_read_t *ngx_mcds_log_read(ngx_mcds_log_t *log,
@@ -59,15 +60,18 @@ void ngx_mcds_log_cancel(ngx_mcds_log_read_t *read);
 
 
 /*
- * Appends an event to an array of events.  The user frees elts with ngx_free().
- * Returns NGX_ERROR if out of memory.
+ * Appends an event, a line of a log, to an array of events.  The user frees
+ * elts with ngx_free().  Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_log_push(ngx_mcds_log_events_t *events,
     ngx_mcds_log_event_t *event);
 
 
-/* Submits a GET of an item of a log: its CAS and, as want says, its value. */
+/*
+ * Submits a GET of an item of a log, for its CAS value and, if want says so,
+ * the lines in it.
+ */
 
 void ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk,
     ngx_uint_t part, ngx_uint_t want, ngx_mcds_op_t *op);

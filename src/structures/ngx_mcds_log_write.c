@@ -31,7 +31,7 @@
 #define NGX_MCDS_LOG_EXIT         3000
 #define NGX_MCDS_LOG_SAY          10000
 
-/* if the clock was set back by less than this, lines keep their order, ms */
+/* the clock may be set back by so much, and log lines keep their order, ms */
 #define NGX_MCDS_LOG_BACK         1000
 
 
@@ -50,36 +50,36 @@ typedef struct {
 struct ngx_mcds_log_writer_s {
     ngx_mcds_log_t         *log;
     uint64_t                number;
-    uint64_t                seq;        /* number of the next line */
-    uint64_t                time;       /* time of the last line */
+    uint64_t                seq;        /* number of the writer's next line */
+    uint64_t                time;       /* time of the writer's last line */
 
-    ngx_mcds_op_t           op;         /* sends the first frame of lines */
+    ngx_mcds_op_t           op;         /* appends the first lines to the log */
     ngx_queue_t             frames;
-    size_t                  pending;    /* bytes of all frames of lines */
+    size_t                  pending;    /* bytes of all lines not yet stored */
     ngx_event_t             event;
 
-    uint64_t                chunk;      /* chunk of the last frame sent */
-    ngx_uint_t              part;       /* item of the last frame sent */
-    size_t                  written;    /* bytes of this writer in that item */
+    uint64_t                chunk;      /* time interval of last lines sent */
+    ngx_uint_t              part;       /* item of the log last appended to */
+    size_t                  written;    /* the writer's bytes in a log's item */
     ngx_uint_t              verb;
-    ngx_queue_t             asides;     /* commands sent beside the frames */
-    ngx_uint_t              lost;       /* lost lines, not logged yet */
-    ngx_uint_t              rc;         /* result by which lines were lost */
-    ngx_uint_t              taken;      /* lines of the first put that are
-                                           stored */
+    ngx_queue_t             asides;     /* commands that append no lines */
+    ngx_uint_t              lost;       /* lost lines that were not logged */
+    ngx_uint_t              rc;         /* reason why lines could not be sent */
+    ngx_uint_t              taken;      /* stored lines of the first call of
+                                           ngx_mcds_log_put() */
     ngx_msec_t              said;
     ngx_msec_t              give_up;
 
-    unsigned                busy:1;     /* the first frame is being sent */
-    unsigned                added:1;    /* the item exists, or is full */
-    unsigned                crowded:1;  /* use the next item of the chunk */
+    unsigned                busy:1;     /* lines of the log are being sent */
+    unsigned                added:1;    /* the log's item exists, or is full */
+    unsigned                crowded:1;  /* go to the next item of the log */
     unsigned                failing:1;
-    unsigned                silent:1;   /* a loss of lines was logged */
+    unsigned                silent:1;   /* a loss of log lines was logged */
     unsigned                exiting:1;
 };
 
 
-/* a command for a log beside the frames, which may fail */
+/* a command of a log's writer that appends no lines, and which may fail */
 
 typedef struct {
     ngx_queue_t             queue;
@@ -149,7 +149,7 @@ ngx_mcds_log_open(ngx_mcds_log_t *log)
     writer->op.handler = ngx_mcds_log_handler;
     writer->op.data = writer;
 
-    /* the timer is not cancelable: lines are appended before a worker exits */
+    /* the timer is not cancelable: log lines are sent before a worker exits */
 
     writer->event.handler = ngx_mcds_log_event_handler;
     writer->event.data = writer;
@@ -179,7 +179,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
                               NGX_MCDS_LOG_RECORD + text.len);
     if (frame == NULL) {
 
-        /* the line's number stays unused, so that readers see the gap */
+        /* the lost line's number stays unused, so that readers see the gap */
 
         writer->seq++;
 
@@ -195,7 +195,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
 }
 
 
-/* Returns a frame for lines with so many free bytes; NULL if there is none. */
+/* Returns a frame (log lines sent at once) with room for len bytes, or NULL. */
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
@@ -215,7 +215,7 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
             return frame;
         }
 
-        /* a frame that is full, or whose chunk is over, can be sent */
+        /* this frame (log lines sent at once) is full or too old: send it */
 
         if (!writer->busy && !writer->failing) {
             ngx_mcds_log_wait(writer, 1);
@@ -240,14 +240,14 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
         ngx_mcds_log_drop(writer, frame);
     }
 
-    /* a single line fits into a frame, even if max_chunk is smaller */
+    /* a frame (lines sent at once) has room for any line, even a long one */
 
     return ngx_mcds_log_new_frame(writer, chunk,
                                   ngx_max(len, ngx_mcds_log_space(writer)));
 }
 
 
-/* Returns the number of bytes for lines in a frame of the writer. */
+/* Returns the bytes for lines that the writer of a log appends at once. */
 
 static size_t
 ngx_mcds_log_space(ngx_mcds_log_writer_t *writer)
@@ -330,7 +330,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
     ngx_queue_t           *q;
     ngx_mcds_log_frame_t  *frame;
 
-    /* lines of a chunk of the log are in one group, and stay in their order */
+    /* sort the lines by time: those of one item of the log are then together */
 
     for (i = 0; i < n; i++) {
         events[i].id.writer = writer->number;
@@ -361,7 +361,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
         return NGX_OK;
     }
 
-    /* keep previous puts of lines: each ends with a frame that has a handler */
+    /* drop the lines of this call; those of other calls end with a handler */
 
     while (!ngx_queue_empty(&writer->frames)) {
 
@@ -379,7 +379,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
 }
 
 
-/* Makes a frame with as many lines of a put as fit. */
+/* Makes a frame of as many of n lines as can be appended to a log at once. */
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_put_frame(ngx_mcds_log_writer_t *writer,
@@ -425,7 +425,7 @@ ngx_mcds_log_put_frame(ngx_mcds_log_writer_t *writer,
 }
 
 
-/* Ends the first frame of a put and, after a failure, the rest of the put. */
+/* Ends the first lines of a ngx_mcds_log_put(); after a failure, all. */
 
 static void
 ngx_mcds_log_put_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -558,8 +558,8 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
 
 
 /*
- * Returns the writer's first frame whose chunk the log still keeps, or NULL;
- * older frames are lost.
+ * Returns the writer's first frame (lines to append at once) that the log still
+ * keeps, or NULL; older lines are lost.
  */
 
 static ngx_mcds_log_frame_t *
@@ -620,7 +620,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 }
 
 
-/* Adds the frame's length to the size of its chunk, and gets the new size. */
+/* Adds the frame's lines to the size of their time interval of the log. */
 
 static void
 ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
@@ -641,8 +641,8 @@ ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
 
 
 /*
- * Creates items of a chunk that are missing before a new one, empty: a reader
- * of the log requests one item after another until an item is missing.
+ * Creates items of a time interval of a log that are missing before a new one,
+ * empty: a reader requests one item after another until an item is missing.
  */
 
 static void
@@ -727,7 +727,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
         if (result->rc == NGX_MCDS_NOT_FOUND) {
 
-            /* the classic protocol does not create a counter of bytes */
+            /* the classic "incr" does not create the counter of log bytes */
 
             ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
             return;
@@ -737,7 +737,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
     } else if (result->rc == NGX_MCDS_OK && aside->part) {
 
-        /* this item of the chunk was missing, and the one before may be, too */
+        /* this item of the log was missing, and the one before may be, too */
 
         aside->part--;
         ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
@@ -750,8 +750,8 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * A writer of a log goes to the next item only, however large the chunk is: so
- * no item is skipped, although each writer sees another size.
+ * A writer goes to the next item of a log only, however many bytes its items
+ * have: so no item is skipped, although each writer sees another size.
  */
 
 static void
@@ -797,7 +797,7 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Returns NGX_OK if another command is to be tried at once for the frame. */
+/* Returns NGX_OK if the lines are to be sent by another command at once. */
 
 static ngx_int_t
 ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -842,7 +842,7 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 }
 
 
-/* Handles the final result of the writer's first frame. */
+/* Handles the final result of the append of lines to a log. */
 
 static void
 ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -877,7 +877,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 
     if (rc == NGX_MCDS_OK || rc == NGX_MCDS_TOO_LARGE) {
 
-        /* TOO_LARGE: no item of this server has room for the frame */
+        /* TOO_LARGE: this server has no room for the lines in any item */
 
         if (rc != NGX_MCDS_OK) {
             ngx_mcds_log_lose(writer, frame->lines, rc);
@@ -892,7 +892,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             return;
         }
 
-        /* the last frame of the writer still gathers lines */
+        /* the writer's last lines may wait for more, to be sent together */
 
         frame = ngx_queue_data(ngx_queue_head(&writer->frames),
                                ngx_mcds_log_frame_t, queue);
@@ -919,7 +919,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 }
 
 
-/* Sets the timer of the writer, unless the timer expires earlier. */
+/* Sets the timer of a log's writer, unless the timer expires earlier. */
 
 static void
 ngx_mcds_log_wait(ngx_mcds_log_writer_t *writer, ngx_msec_t wait)

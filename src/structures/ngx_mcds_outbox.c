@@ -14,8 +14,8 @@
 
 
 /*
- * an unused account of the outbox may be replaced after so many generations of
- * the configuration
+ * an account of the outbox (the unsent sums for one destination) that no
+ * configuration uses may be replaced after so many reloads
  */
 #define NGX_MCDS_OUTBOX_OLD       16
 
@@ -93,7 +93,10 @@ ngx_mcds_outbox_seed(ngx_mcds_outbox_t *outbox)
         (void) ngx_close_file(fd);
     }
 
-    /* the time adds some entropy to the secret even without /dev/urandom */
+    /*
+     * the time adds some entropy to the secret and the name of the outbox even
+     * without /dev/urandom
+     */
 
     ngx_gettimeofday(&tv);
 
@@ -109,8 +112,8 @@ ngx_mcds_outbox_seed(ngx_mcds_outbox_t *outbox)
 
 
 /*
- * Frees the slots of the outbox that a killed worker has left over: a slot is
- * free unless it is in a chain.
+ * Frees the slots of the outbox, each with the sum of one counter, that a
+ * killed worker has left over: a slot is free unless it is in a hash chain.
  */
 
 void

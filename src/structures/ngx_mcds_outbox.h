@@ -35,47 +35,57 @@ typedef struct ngx_mcds_outbox_s  ngx_mcds_outbox_t;
 
 
 typedef enum {
-    NGX_MCDS_OUTBOX_BUFFER = 1,        /* unsent sums of a pool's counters, for
-                                          ngx_mcds_outbox_take() */
-    NGX_MCDS_OUTBOX_POST               /* sums to post to the origin, for
-                                          ngx_mcds_outbox_mark() */
+    NGX_MCDS_OUTBOX_BUFFER = 1,        /* sums for a pool's counters in
+                                          memcached, which
+                                          ngx_mcds_outbox_take() removes one by
+                                          one */
+    NGX_MCDS_OUTBOX_POST               /* sums to post to the origin, in batches
+                                          that ngx_mcds_outbox_mark() makes */
 } ngx_mcds_outbox_kind_e;
 
 
-/* an account of the outbox: a destination of sums, in shared memory */
+/*
+ * an account of the outbox, in shared memory: the unsent sums of counters that
+ * have one destination, a pool or a URL of the origin
+ */
 
 typedef struct {
-    ngx_uint_t          kind;          /* kind of the account; 0: unused */
+    ngx_uint_t          kind;          /* destination of the sums, a pool or the
+                                          origin; 0: unused */
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
-    ngx_uint_t          generation;    /* generation of the configuration that
-                                          uses the account */
+    ngx_uint_t          generation;    /* generation (reloads) of the last
+                                          configuration that has this
+                                          destination */
 
-    uint64_t            added;         /* number of additions to the account */
-    uint64_t            clean;         /* "added" when the account was last
-                                          empty */
-    uint64_t            lost;          /* total of sums that found no room in
-                                          the outbox */
-    uint64_t            said;          /* part of "lost" that was logged */
-    ngx_msec_t          told;          /* when "lost" was last logged */
+    uint64_t            added;         /* number of sums that were added to the
+                                          account, ever */
+    uint64_t            clean;         /* "added" when no sum was left last */
+    uint64_t            lost;          /* total of the sums that were lost, as
+                                          there was no room for them */
+    uint64_t            said;          /* part of "lost" that the log has
+                                          reported */
+    ngx_msec_t          told;          /* when the loss of sums was last
+                                          logged */
 
-    ngx_msec_t          since;         /* when the account became non-empty, or
-                                          was last posted */
+    ngx_msec_t          since;         /* when the first unsent sum was added,
+                                          or sums were last posted */
     ngx_msec_t          retry;         /* earliest time of the next attempt to
-                                          send */
-    ngx_msec_t          delay;         /* delay of the next attempt to send; 0:
-                                          no failure */
+                                          send the sums */
+    ngx_msec_t          delay;         /* delay of the next attempt to send the
+                                          sums; 0: no failure */
 
-    /* fields of an account whose sums are sent in batches */
-    uint64_t            batch;         /* batch of sums that is marked and not
-                                          acknowledged, or 0 */
+    /* fields of an account whose sums are posted to the origin in batches */
+    uint64_t            batch;         /* number of the batch of sums that the
+                                          origin has not acknowledged yet, or
+                                          0 */
     ngx_pid_t           owner;         /* process that sends the sums, or 0 */
     ngx_msec_t          alive;         /* last sign of life of the process that
                                           sends the sums */
 } ngx_mcds_account_t;
 
 
-/* 1 if sums were added to the account since it was empty */
+/* 1 if the account may have unsent sums: one was added since it was empty */
 #define ngx_mcds_account_dirty(account)  ((account)->added != (account)->clean)
 
 
@@ -83,22 +93,28 @@ typedef struct {
     ngx_str_t           key;
     int64_t             delta;
 
-    /* fields that only ngx_mcds_outbox_take() returns */
+    /*
+     * fields of a sum for a pool's counter, which only ngx_mcds_outbox_take()
+     * returns
+     */
     uint64_t            initial;
     uint32_t            ttl;           /* remaining time to live of the counter
                                           in seconds; 0: no expiry */
-    ngx_uint_t          flags;         /* flags of the caller for the counter,
-                                          up to 255 */
+    ngx_uint_t          flags;         /* flags that the caller has stored with
+                                          the sum, up to 255 */
 } ngx_mcds_outbox_item_t;
 
 
-/* the outbox of this host, or NULL */
+/*
+ * what this host remembers of counters, in shared memory (the outbox), or NULL
+ */
 extern ngx_mcds_outbox_t  *ngx_mcds_outbox;
 
 
 /*
- * Creates an outbox in zeroed memory.  Returns NULL if the memory is too small.
- * The other functions of the outbox lock the mutex.
+ * Creates an outbox, which remembers known numbers and unsent sums of counters,
+ * in zeroed memory.  Returns NULL if the memory is too small.  Other functions
+ * of the outbox lock the mutex.
  */
 
 ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
@@ -106,40 +122,41 @@ ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
 
 
 /*
- * Frees the slots of the outbox that belong to no account since a worker was
- * killed.
+ * Frees the slots of the outbox, each with the sum of one counter, that a
+ * killed worker has left in no account.
  */
 
 void ngx_mcds_outbox_sweep(ngx_mcds_outbox_t *outbox);
 
 
 /*
- * Returns the account of the outbox with this kind and name, which is created
- * if necessary.  Returns NULL if there are too many accounts.  generation is
- * that of the caller's configuration, and grows.
+ * Returns the account of the outbox, the unsent sums for one destination, with
+ * this kind and name; it is created if necessary.  Returns NULL if there are
+ * too many accounts.  generation is that of the caller's configuration, and
+ * grows.
  */
 
 ngx_mcds_account_t *ngx_mcds_outbox_account(ngx_mcds_outbox_t *outbox,
     ngx_uint_t kind, ngx_str_t *name, ngx_uint_t generation);
 
 
-/* Returns the id of a counter in the outbox; the id is never 0. */
+/* Returns the id under which the outbox knows a counter; the id is never 0. */
 
 uint64_t ngx_mcds_outbox_id(ngx_mcds_outbox_t *outbox, ngx_str_t *pool,
     ngx_str_t *key);
 
 
 /*
- * Returns the number that a counter had at least, as far as the outbox knows;
- * 0: unknown.
+ * Returns the number that a counter has at least, as far as this host knows; 0:
+ * unknown.
  */
 
 uint64_t ngx_mcds_outbox_known(ngx_mcds_outbox_t *outbox, uint64_t id);
 
 
 /*
- * Returns the number of a counter that the outbox knows, and in *age the
- * milliseconds since it was learned.
+ * Returns the number of a counter that this host knows, and in *age the
+ * milliseconds since memcached replied with it.
  */
 
 uint64_t ngx_mcds_outbox_heard(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -147,10 +164,10 @@ uint64_t ngx_mcds_outbox_heard(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Learns the number of a counter, for the outbox, from a result whose command
- * was sent at this time.  A number below the known one comes from a late reply
- * and is ignored or, if the command was sent later, shows that the counter was
- * lowered.
+ * Remembers on this host the number of a counter in memcached's reply to a
+ * command that was sent at this time.  A number below the known one comes from
+ * a late reply and is ignored or, if the command was sent later, shows that the
+ * counter was lowered.
  */
 
 void ngx_mcds_outbox_learn(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -158,7 +175,7 @@ void ngx_mcds_outbox_learn(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Learns, for the outbox, that a counter was certainly lowered to this number.
+ * Remembers on this host that a counter was certainly lowered to this number.
  */
 
 void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -166,44 +183,53 @@ void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Adds a sum to an account of the outbox.  Returns NGX_BUSY, and increases
- * account->lost, if there is no room or the key is too long.
+ * Adds a counter's unsent sum to an account, the sums for one destination.
+ * Returns NGX_BUSY, and increases account->lost, if the outbox has no room or
+ * the key is too long.
  */
 
 ngx_int_t ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account, ngx_mcds_outbox_item_t *item);
 
 
-/* Returns 1 if less than a quarter of the outbox's slots are free. */
+/*
+ * Returns 1 if less than a quarter of the outbox is free for further counters.
+ */
 
 ngx_uint_t ngx_mcds_outbox_crowded(ngx_mcds_outbox_t *outbox);
 
 
-/* Returns the total of the absolute values of all sums in an account. */
+/*
+ * Returns the total of the absolute values of all unsent sums of counters in an
+ * account.
+ */
 
 uint64_t ngx_mcds_outbox_left(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
 /*
- * Returns the total of the absolute values of all sums in an account, and
- * removes the account from the outbox.
+ * Returns the total of the absolute values of all unsent sums of counters in an
+ * account, and removes the account from the outbox.
  */
 
 uint64_t ngx_mcds_outbox_forget(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
-/* Removes all accounts from the outbox, and returns the total of their sums. */
+/*
+ * Removes all accounts, with the unsent sums of counters, from the outbox, and
+ * returns the total of the sums.
+ */
 
 uint64_t ngx_mcds_outbox_forget_all(ngx_mcds_outbox_t *outbox);
 
 
 /*
- * Takes the next sum of an account out of the outbox.  *cursor is 0 at the
- * start; buf has room for NGX_MCDS_OUTBOX_KEY bytes, and gets the key of item.
- * NGX_OK: *item is set; NGX_AGAIN: no sum so far, call again; NGX_DONE: there
- * are no more.
+ * Takes the next unsent sum of a counter out of an account.  *cursor is the
+ * caller's position in the outbox, 0 at the start; buf has room for
+ * NGX_MCDS_OUTBOX_KEY bytes, and gets the counter's key.  NGX_OK: *item is the
+ * sum; NGX_AGAIN: no sum so far, call again; NGX_DONE: there are no more.
  */
 
 ngx_int_t ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox,
@@ -212,10 +238,10 @@ ngx_int_t ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns the next sum of an account that belongs to account->batch, with the
- * parameters and results of ngx_mcds_outbox_take().  With fresh, sums without a
- * batch are put into this batch; otherwise only the sums that are in the batch
- * already are returned.
+ * Returns the next unsent sum of a counter that is in the account's batch for
+ * the origin, with the parameters and results of ngx_mcds_outbox_take(), but
+ * leaves it in the account.  With fresh, a sum in no batch is put into this
+ * batch; otherwise only sums that are already in it are returned.
  */
 
 ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,
@@ -224,22 +250,22 @@ ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns 1 if this process may send the sums of an account, exclusively.  The
- * call must be repeated within 5 seconds.
+ * Returns 1 if this process may send the sums in an account, as no other
+ * process does.  The call must be repeated within 5 seconds.
  */
 
 ngx_uint_t ngx_mcds_outbox_own(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
-/* Gives up the exclusive right to send the sums of an account. */
+/* Ends the exclusive right of this process to send the sums in an account. */
 
 void ngx_mcds_outbox_disown(ngx_mcds_account_t *account);
 
 
 /*
- * Starts a batch of the sums of an account, unless there is one.  Returns 1 if
- * the batch is new.
+ * Starts a batch of counters' sums for the origin, unless the last batch of the
+ * account is not acknowledged yet.  Returns 1 if the batch is new.
  */
 
 ngx_uint_t ngx_mcds_outbox_open(ngx_mcds_outbox_t *outbox,
@@ -247,23 +273,24 @@ ngx_uint_t ngx_mcds_outbox_open(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Acknowledges a batch of the sums of an account: the sums marked for the batch
- * have arrived.
+ * Marks a batch of counters' sums as acknowledged by the origin: the sums are
+ * removed from the account, without what was added meanwhile.
  */
 
 void ngx_mcds_outbox_ack(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account, uint64_t batch);
 
 
-/* Marks an account of the outbox as clean if no sum is left in it. */
+/* Marks an account as empty if the outbox has no unsent sum for it. */
 
 void ngx_mcds_outbox_check(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
 /*
- * Writes the name of a batch of sums, at most NGX_MCDS_OUTBOX_ID * 2 + 1 +
- * NGX_INT64_LEN bytes, which is unique worldwide.  Returns its end.
+ * Writes the name of a batch of counters' sums, by which the origin recognizes
+ * a repetition, at most NGX_MCDS_OUTBOX_ID * 2 + 1 + NGX_INT64_LEN bytes, which
+ * is unique worldwide.  Returns its end.
  */
 
 u_char *ngx_mcds_outbox_batch_name(ngx_mcds_outbox_t *outbox, uint64_t batch,

@@ -47,8 +47,8 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
         }
 
         /*
-         * the addition is counted first, so that the account is never clean
-         * with a sum in it
+         * the addition to the account is counted first, so that the account
+         * never counts as empty with a sum in it
          */
 
         account->added++;
@@ -62,7 +62,7 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
 
     if (slot && item->flags) {
         slot->u.take.initial = item->initial;
-        slot->flags = item->flags;    /* the slot is not "post" any more */
+        slot->flags = item->flags;    /* the union of the slot is now "take" */
         ngx_memory_barrier();
 
         slot->u.take.since = ngx_time();
@@ -175,7 +175,10 @@ ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
 
         ngx_mcds_outbox_remove(outbox, i);
 
-        /* a counter that would have expired by now need not be created */
+        /*
+         * this change came to a counter that would have expired by now, and
+         * which need not be created for it
+         */
 
         if (item->ttl && passed >= (time_t) item->ttl) {
             continue;
@@ -223,7 +226,7 @@ ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
             continue;
         }
 
-        /* the acknowledgment of a closed batch of sums was interrupted */
+        /* a new batch takes each sum of the account that is not in it yet */
 
         if (fresh && slot->u.post.batch != account->batch) {
             slot->u.post.batch = account->batch;

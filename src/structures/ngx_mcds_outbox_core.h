@@ -26,45 +26,52 @@
 
 #define NGX_MCDS_OUTBOX_SLOT      128
 
-/* the number of slots of the outbox that are examined while the lock is held */
+/*
+ * the number of slots of the outbox, each for one counter, that a function
+ * examines before it unlocks the outbox for a moment
+ */
 #define NGX_MCDS_OUTBOX_STEP      256
 
 /*
- * the longest delay of a reply, and the time without a sign of life after which
- * the owner of an account counts as dead; ms
+ * the longest delay of a reply of memcached; and the time without a sign of
+ * life after which the process that sends an account's sums counts as dead; ms
  */
 #define NGX_MCDS_OUTBOX_LATE      1000
 #define NGX_MCDS_OUTBOX_DEAD      5000
 
 
 typedef struct {
-    uint64_t                  id;         /* id of the counter; 0: no counter */
+    uint64_t                  id;         /* id of the counter whose number is
+                                             known; 0: none */
     uint64_t                  value;
     uint64_t                  time;
 } ngx_mcds_known_t;
 
 
 typedef struct {
-    uint32_t                  next;       /* next slot in the chain, or of the
-                                             free slots */
-    uint32_t                  more;       /* slot with the rest of a long key */
-    u_char                    account;    /* account; 0: the slot is free, or
-                                             has the rest of a key */
+    uint32_t                  next;       /* number of the next slot (one
+                                             counter's sum) in the same hash
+                                             chain, or of the next free slot */
+    uint32_t                  more;       /* number of the slot that has the
+                                             rest of a long key */
+    u_char                    account;    /* number of the account to which the
+                                             sum belongs; 0: the slot is free,
+                                             or has the rest of a key */
     u_char                    flags;
     uint16_t                  len;        /* length of the whole key of the
                                              counter */
     uint32_t                  ttl;
 
     uint64_t                  id;
-    int64_t                   total;      /* sum of all additions to the
-                                             counter */
+    int64_t                   total;      /* sum of all changes of the counter
+                                             that were added to this slot */
 
     union {
         struct {
-            int64_t           marked;     /* total when it was marked for the
-                                             batch */
-            int64_t           posted;     /* part of the total that is
-                                             acknowledged */
+            int64_t           marked;     /* value of total when the batch for
+                                             the origin was made */
+            int64_t           posted;     /* part of the total that the origin
+                                             has acknowledged */
             uint64_t          batch;
         } post;
 
@@ -81,7 +88,10 @@ typedef struct {
 #define NGX_MCDS_OUTBOX_INLINE                                                \
     (NGX_MCDS_OUTBOX_SLOT - offsetof(ngx_mcds_slot_t, key))
 
-/* the rest of a long key begins after the field "account" of a slot */
+/*
+ * in a slot of the outbox with the rest of a long key, these bytes begin after
+ * the field "account"
+ */
 #define NGX_MCDS_OUTBOX_REST                                                  \
     (NGX_MCDS_OUTBOX_SLOT - offsetof(ngx_mcds_slot_t, account) - 1)
 
@@ -90,22 +100,27 @@ struct ngx_mcds_outbox_s {
     ngx_shmtx_t              *mutex;
     uint64_t                  secret[2];
     u_char                    name[NGX_MCDS_OUTBOX_ID];
-    uint64_t                  sequence;   /* number of the last batch of sums */
+    uint64_t                  sequence;   /* number of the last batch of sums
+                                             for the origin */
 
     ngx_mcds_known_t         *known;
     ngx_uint_t                nsets;
 
     uint32_t                 *heads;
-    ngx_uint_t                nheads;     /* number of heads of chains, a power
-                                             of two */
+    ngx_uint_t                nheads;     /* number of hash chains of slots, a
+                                             power of two */
 
-    u_char                   *slots;      /* all slots of the outbox; slot 0 is
-                                             not used */
+    u_char                   *slots;      /* all slots of the outbox, one for
+                                             each counter with an unsent sum;
+                                             slot 0 is not used */
     ngx_uint_t                nslots;
     ngx_uint_t                nfree;
     uint32_t                  free;
 
-    /* all accounts of the outbox; account 0 is not used */
+    /*
+     * all accounts of the outbox, one for each destination of sums; account 0
+     * is not used
+     */
     ngx_mcds_account_t        accounts[NGX_MCDS_OUTBOX_ACCOUNTS + 1];
 };
 
@@ -129,29 +144,32 @@ uint64_t ngx_mcds_outbox_hash(ngx_mcds_outbox_t *outbox, uint64_t tweak,
 /* The functions of the outbox below are called while its lock is held. */
 
 
-/* Returns the slot of a key of an account of the outbox, or NULL. */
+/*
+ * Returns the slot of the outbox with the sum of the counter of this key in an
+ * account, or NULL.
+ */
 
 ngx_mcds_slot_t *ngx_mcds_outbox_find(ngx_mcds_outbox_t *outbox,
     ngx_uint_t account, uint64_t id, ngx_str_t *key);
 
 
 /*
- * Makes the slot of a key of an account, which must not exist yet; NULL: there
- * is no room in the outbox.
+ * Makes a slot of the outbox for the sum of a counter in an account, which must
+ * have none yet; NULL: the outbox is full.
  */
 
 ngx_mcds_slot_t *ngx_mcds_outbox_create(ngx_mcds_outbox_t *outbox,
     ngx_uint_t account, uint64_t id, ngx_str_t *key);
 
 
-/* Makes one slot of the outbox free. */
+/* Makes one slot of the outbox, the place for one counter's sum, free. */
 
 void ngx_mcds_outbox_free(ngx_mcds_outbox_t *outbox, uint32_t n);
 
 
 /*
- * Takes a slot of the outbox out of its chain, and makes the slot, and the rest
- * of its key, free.
+ * Removes a counter's sum from the outbox: takes its slot out of the hash
+ * chain, and makes the slot, and those with the rest of its key, free.
  */
 
 void ngx_mcds_outbox_remove(ngx_mcds_outbox_t *outbox, uint32_t n);

@@ -108,8 +108,8 @@ ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id, uint64_t value)
 
 
 /*
- * Returns the place of the known number of the counter with this id, or the
- * place that the number may take.
+ * Returns the entry with the known number of the counter with this id; if there
+ * is none, an empty or the oldest entry of its set, to be replaced.
  */
 
 static ngx_mcds_known_t *

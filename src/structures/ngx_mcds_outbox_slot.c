@@ -124,8 +124,8 @@ ngx_mcds_outbox_create(ngx_mcds_outbox_t *outbox, ngx_uint_t account,
 
 
 /*
- * takes a free slot of the outbox; nfree slots are free, or more if a worker
- * was killed in this function
+ * takes a free slot of the outbox, for one counter's sum; nfree counts the free
+ * slots, and may be too small if a worker was killed in this function
  */
 
 static uint32_t
@@ -177,8 +177,8 @@ ngx_mcds_outbox_remove(ngx_mcds_outbox_t *outbox, uint32_t n)
         if (*link == 0) {
 
             /*
-             * a worker was killed before the slot of the outbox was in the
-             * chain
+             * a worker was killed before it put this slot of the outbox into
+             * the hash chain
              */
 
             slot->account = 0;

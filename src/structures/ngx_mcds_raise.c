@@ -19,8 +19,9 @@
 
 
 /*
- * the limits of counters that a worker raises at a time: their number, and
- * their bytes; beyond them a change does not raise its counter
+ * the limits of counters that a worker raises at a time to numbers that this
+ * host knows: their number, and their bytes; beyond them a change does not
+ * raise its counter
  */
 #define NGX_MCDS_RAISE_BUCKETS    256
 #define NGX_MCDS_RAISES           65536
@@ -35,45 +36,50 @@
 /* the maximum length of the number of a counter: longer than any number */
 #define NGX_MCDS_RAISE_LEN        64
 
-/* a mark of a counter is verified again after this time, seconds */
+/*
+ * the time after which a worker checks again that memcached keeps the marks of
+ * counters, their expiry in years; seconds
+ */
 #define NGX_MCDS_RAISE_DOUBT      60
 
 
 typedef struct ngx_mcds_raise_s  ngx_mcds_raise_t;
 
 
-/* the counter to be raised, on one server */
+/* a leg: the counter to be raised, as it is on one server */
 
 typedef struct {
     ngx_mcds_op_t        op;
     ngx_mcds_raise_t    *raise;
-    ngx_uint_t           server;       /* index of the server in the pool */
+    ngx_uint_t           server;       /* index in the pool of the server that
+                                          has the counter */
     uint64_t             value;
     uint64_t             cas;
     int64_t              ttl;
     unsigned             there:1;
-    unsigned             again:1;      /* this server's counter has changed
-                                          meanwhile */
+    unsigned             again:1;      /* the counter has changed on this server
+                                          since it was read */
 } ngx_mcds_raise_leg_t;
 
 
 struct ngx_mcds_raise_s {
     ngx_mcds_index_node_t  node;
-    ngx_queue_t            wishes;     /* waiting changes of the counter,
-                                          ngx_mcds_wish_t */
-    ngx_uint_t             judged;     /* number of changes that are part of
-                                          "target" */
+    ngx_queue_t            wishes;     /* changes of the counter that wait until
+                                          it is raised, ngx_mcds_wish_t */
+    ngx_uint_t             judged;     /* number of waiting changes that are
+                                          contained in "target" */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
-    ngx_uint_t             ends;       /* the counter has a time to live of its
-                                          own */
-    int64_t                age;        /* age of the counter's known number,
-                                          seconds */
+    ngx_uint_t             ends;       /* the counter is meant to expire: its
+                                          time to live is no mark */
+    int64_t                age;        /* seconds since this host learned the
+                                          counter's number */
 
     uint64_t               target;
     uint64_t               largest;
-    ngx_uint_t             left;       /* number of servers without an answer */
+    ngx_uint_t             left;       /* number of servers without a reply
+                                          yet */
     ngx_uint_t             tries;
     ngx_uint_t             failed;
     ngx_uint_t             raised;
@@ -306,8 +312,8 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
 
 
 /*
- * Starts a round of a counter's raise.  The first wish has waited for the
- * longest time.
+ * Starts to raise a counter for all changes that wait now, within the time that
+ * the first one, which has waited for the longest time, has left.
  */
 
 static void
@@ -399,8 +405,8 @@ ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_DOWN:
 
         /*
-         * another server may have the counter, which will be raised from there
-         * on this server
+         * another replica may have the counter; its number reaches this server
+         * later
          */
 
         break;
@@ -453,11 +459,12 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
 
 
 /*
- * Decides whether the counter may be raised.  NGX_OK: it was created again, or
- * is large enough; NGX_DECLINED: it was set or lowered; NGX_ABORT: its creator
- * is unknown.  On replicas one server with a counter that was set is enough, or
- * one with a counter that was created again.  While a replica is down, the
- * others may lack some of its changes.
+ * Decides from what the servers have whether a counter may be raised.  NGX_OK:
+ * memcached lost it and it was created again, or it is large enough;
+ * NGX_DECLINED: it was set or lowered; NGX_ABORT: another program has given it
+ * a time to live.  On replicas one server with a counter that was set is
+ * enough, or one with a counter that was created again.  While a replica is
+ * down, the others may lack some of its changes.
  */
 
 static ngx_int_t
@@ -511,10 +518,10 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 
 /*
- * Computes the number to which a counter is raised.  A known number of a wish
- * was known before its command was sent, and contains none of the changes of
- * wishes with the same number.  The outbox may know a larger number by now,
- * which may contain them.
+ * Computes the number to which a counter is raised, for the changes that wait
+ * (wishes).  The number that this host knew when it sent a change contains none
+ * of the changes that were sent with the same known number.  The number known
+ * by now may be larger, and may contain them.
  */
 
 static ngx_int_t
@@ -648,8 +655,8 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Ends a round in which the counter was raised.  Wishes that came after the
- * judgment are for the next round.
+ * The counter was raised: answers the changes (wishes) that are contained in
+ * the new number.  Changes that came later wait until it is raised once more.
  */
 
 static void
@@ -682,8 +689,8 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
     }
 
     /*
-     * each wish to raise the counter gets its own number, as if the changes had
-     * come one after another
+     * each change that waited for the raise of the counter gets its own number,
+     * as if the changes had come one after another
      */
 
     value -= sum;
@@ -702,8 +709,8 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
 
 
 /*
- * Ends the raise of a counter that cannot be raised.  If another program has
- * set a time to live, a read gets no result.
+ * Ends the wait of all changes of a counter that cannot be raised.  If another
+ * program has set a time to live, a read gets no number.
  */
 
 static void

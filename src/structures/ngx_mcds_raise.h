@@ -24,10 +24,11 @@
 
 
 /*
- * The expiry of a marked counter is a fixed time within the range of
- * memcached's clock of 31 bits, plus the lower bits of the time of creation in
- * seconds.  Marks are given until two months before that fixed time, which is
- * October 2036; later counters have no mark.
+ * A mark, by which mcds knows counters that it has created, is an expiry in
+ * years: a fixed time within the range of memcached's clock of 31 bits, plus
+ * the lower bits of the time of creation in seconds.  Marks are given until two
+ * months before that fixed time, which is October 2036; later counters have no
+ * mark.
  */
 
 #define NGX_MCDS_MARK_FIRST       ((int64_t) 0x7fffffff - 0x2000000)
@@ -36,48 +37,49 @@
 
 /*
  * The maximum difference between the clocks of hosts, in seconds.  A counter
- * that is not older by this than the known number may be another counter.
+ * that was created after its known number was learned, or up to this time
+ * before, may have been lost and created again.
  */
 #define NGX_MCDS_MARK_SKEW        300
 
 
 /*
- * Returns the time to live, as memcached takes it, that marks a counter which
- * is created now; 0 if no marks are given any more.
+ * Returns the time to live, as memcached takes it, that is the mark of a
+ * counter created now by mcds; 0 if no marks are given any more.
  */
 
 uint32_t ngx_mcds_raise_mark(time_t now);
 
 
 /*
- * Returns the age, in seconds, of a marked counter with ttl seconds left; -1 if
- * the counter has no mark.
+ * Returns the age, in seconds, of a counter with ttl seconds left, from the
+ * time of creation in its expiry (its mark); -1 if the expiry is no mark.
  */
 
 int64_t ngx_mcds_raise_marked(int64_t ttl, time_t now);
 
 
 /*
- * Returns the time to live for a counter that is created now: its own ttl, that
- * of a mark, or 0.
+ * Returns the time to live for a counter that is created now: its own ttl; or,
+ * if it is durable, its mark, an expiry in years; or 0.
  */
 
 uint32_t ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter);
 
 
 /*
- * Returns 1 if no marked counter was seen in the pool for a minute.  Then the
- * caller asks for the time to live of the next counter, and passes it to
- * ngx_mcds_raise_check(): a memcached whose clock is years ahead would expire a
- * marked counter at once.
+ * Returns 1 if no counter with a mark, an expiry in years, was seen in the pool
+ * for a minute.  Then the caller asks for the time to live of the next counter,
+ * and passes it to ngx_mcds_raise_check(): a memcached whose clock is years
+ * ahead would expire such a counter at once.
  */
 
 ngx_uint_t ngx_mcds_raise_doubt(ngx_mcds_pool_t *pool);
 
 
 /*
- * Notes whether the time to live of a counter is a mark of this module; after
- * an impossible time to live no marks are given in this pool.
+ * Notes whether the time to live of a counter is a mark, an expiry in years,
+ * given by mcds; after an impossible one, counters of this pool get no marks.
  */
 
 void ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl);
@@ -85,9 +87,9 @@ void ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl);
 
 /*
  * The handler of a wish to raise a counter.  NGX_OK: value is the number of the
- * counter, which contains the change of this wish and all that was known
+ * counter, which contains the wish's change and all that this host knew
  * before.  NGX_DECLINED: the counter was set to, or lowered to, this value.
- * NGX_ERROR: unknown, or there was no time.
+ * NGX_ERROR: the number is unknown, or there was no time to raise the counter.
  */
 
 typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
@@ -100,9 +102,10 @@ typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
 
 typedef struct {
     ngx_queue_t          queue;
-    uint64_t             known;        /* number known when the change was
-                                          sent */
-    uint64_t             sum;          /* sum of the change; 0: a read */
+    uint64_t             known;        /* number of the counter that this host
+                                          knew when the change was sent */
+    uint64_t             sum;          /* sum that the change adds to the
+                                          counter; 0: a read */
     ngx_msec_t           sent;         /* start of the pool's timeout, after
                                           which the wish to raise the counter
                                           ends */

@@ -12,15 +12,21 @@
 
 
 /*
- * the interval between attempts to send kept changes while a server does not
- * answer, ms
+ * the interval between attempts to send changes of counters that are kept in
+ * shared memory while a server does not reply, ms
  */
 #define NGX_MCDS_REPLAY_TICK      1000
 
-/* the maximum number of counters whose kept changes are sent in one turn */
+/*
+ * the maximum number of counters whose kept changes are sent in one turn of the
+ * event loop
+ */
 #define NGX_MCDS_REPLAY_BURST     256
 
-/* flags of a counter's item in the outbox; KEPT is always set */
+/*
+ * flags of a counter's change in the outbox (shared memory for unsent changes);
+ * KEPT is always set
+ */
 #define NGX_MCDS_REPLAY_KEPT      0x01
 #define NGX_MCDS_REPLAY_UPDATE    0x02
 #define NGX_MCDS_REPLAY_DURABLE   0x04
@@ -40,13 +46,15 @@ static ngx_array_t  *ngx_mcds_replay_pools;
 static ngx_uint_t    ngx_mcds_replay_generation;
 static ngx_event_t   ngx_mcds_replay_event;
 static ngx_uint_t    ngx_mcds_replay_pool;      /* number of the pool whose
-                                                   changes are sent */
+                                                   unsent changes of counters
+                                                   are sent */
 static ngx_uint_t    ngx_mcds_replay_cursor;
 static ngx_uint_t    ngx_mcds_replay_under_way;
-static ngx_uint_t    ngx_mcds_replay_failed;    /* changes that failed in this
-                                                   pass over the pools */
-static ngx_uint_t    ngx_mcds_replay_again;     /* 1: the pass over the pools
-                                                   continues */
+static ngx_uint_t    ngx_mcds_replay_failed;    /* changes of counters that
+                                                   failed again in this pass
+                                                   over the pools */
+static ngx_uint_t    ngx_mcds_replay_again;     /* 1: there are more unsent
+                                                   changes of counters */
 static uint64_t      ngx_mcds_replay_lost;
 static ngx_event_t   ngx_mcds_replay_lost_event;
 
@@ -60,8 +68,8 @@ ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation)
     ngx_mcds_replay_cursor = 0;
 
     /*
-     * the timer is cancelable: the outbox, with the kept changes, outlives the
-     * worker, which need not wait
+     * the timer is cancelable: the worker need not wait for the unsent changes
+     * of counters, which outlive it in shared memory
      */
 
     ngx_mcds_timer_init(&ngx_mcds_replay_event, ngx_mcds_replay_handler);
@@ -71,7 +79,10 @@ ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation)
                         ngx_mcds_replay_lost_handler);
     ngx_mcds_replay_lost_event.cancelable = 1;
 
-    /* a worker that has exited may have left changes in the outbox */
+    /*
+     * a worker that has exited may have left changes of counters in the outbox,
+     * the shared memory for unsent changes
+     */
 
     if (ngx_mcds_outbox && !ngx_mcds_replay_event.timer_set) {
         ngx_add_timer(&ngx_mcds_replay_event, 1);
@@ -170,8 +181,8 @@ ngx_mcds_replay_handler(ngx_event_t *ev)
 
 
 /*
- * Sends kept changes of a pool's counters.  Returns NGX_AGAIN if there may be
- * more to send.
+ * Sends changes of a pool's counters that were kept while a server was down.
+ * Returns NGX_AGAIN if there may be more to send.
  */
 
 static ngx_int_t
@@ -207,16 +218,16 @@ ngx_mcds_replay_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
         counter.buffer = 1;
 
         /*
-         * without a request the initial number of a lost counter cannot be
-         * fetched
+         * without a request, a lost counter's initial number cannot be fetched
+         * from the origin: the counter is created only from a known number
          */
 
         counter.update = ((item.flags & NGX_MCDS_REPLAY_UPDATE)
                           && ngx_mcds_counter_known(&counter) == 0);
 
         /*
-         * the flag "buffer" lets a change return to the outbox if it cannot be
-         * sent
+         * with the flag "buffer", a change that cannot be sent returns to the
+         * outbox
          */
 
         if (ngx_mcds_counter_change(&counter, item.delta,
@@ -253,7 +264,10 @@ ngx_mcds_replay_sent(void *data, ngx_uint_t rc, uint64_t value)
 }
 
 
-/* Continues the pass over all pools, starts another one, or stops. */
+/*
+ * Continues to send the unsent changes of counters, pool by pool, starts again
+ * with the first pool, or stops.
+ */
 
 static void
 ngx_mcds_replay_next(void)

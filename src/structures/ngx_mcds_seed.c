@@ -32,8 +32,8 @@
 #define NGX_MCDS_SEED_SIZE        (64 * 1024 * 1024)
 
 /*
- * the time by which the lock of a seed outlives a worker that was killed,
- * seconds
+ * the time by which the lock for fetching a counter's initial number outlives a
+ * worker that was killed, seconds
  */
 #define NGX_MCDS_SEED_LOCK        5
 
@@ -61,31 +61,35 @@
 
 
 struct ngx_mcds_increment_s {
-    ngx_queue_t          queue;        /* link in the seed's queue of changes */
-    ngx_mcds_seed_t     *seed;         /* seed of the counter; NULL: the change
-                                          is being counted */
+    ngx_queue_t          queue;        /* link in the queue of changes that wait
+                                          for the counter's initial number */
+    ngx_mcds_seed_t     *seed;         /* fetch of the counter's initial number;
+                                          NULL: the change is being counted */
     ngx_event_t          timer;
     ngx_msec_t           deadline;
-    ngx_mcds_count_pt    handler;      /* handler that gets the number; NULL:
-                                          the request does not wait */
+    ngx_mcds_count_pt    handler;      /* handler that gets the counter's
+                                          number; NULL: the request does not
+                                          wait */
     void                *data;
     int64_t              delta;
     ngx_mcds_source_t    source;
     ngx_mcds_counter_t   counter;
-    ngx_uint_t           sought;       /* 1: there was no counter to change */
+    ngx_uint_t           sought;       /* 1: the change found no counter in
+                                          memcached */
 };
 
 
 struct ngx_mcds_seed_s {
     ngx_mcds_index_node_t  node;
-    ngx_mcds_op_t          op;           /* command for the counter, one at a
-                                            time */
-    ngx_queue_t            growing;    /* waiting changes of the counter,
+    ngx_mcds_op_t          op;           /* command about the missing counter,
+                                            one at a time */
+    ngx_queue_t            growing;    /* changes that wait for the counter's
+                                          initial number,
                                           ngx_mcds_increment_t */
 
     /*
-     * one of the waiting changes, which sums up those whose requests no longer
-     * wait; or NULL
+     * the one of the changes that wait for the counter's initial number which
+     * sums up those whose requests no longer wait; or NULL
      */
     ngx_mcds_increment_t  *silent;
 
@@ -197,8 +201,8 @@ ngx_mcds_seed_sought(ngx_mcds_increment_t *increment)
 
 
 /*
- * Counts a change on an existing counter or, if update is 0, creates a missing
- * one.
+ * Sends a change to a counter that exists or, if update is 0, also creates a
+ * missing one.
  */
 
 static void
@@ -274,8 +278,8 @@ ngx_mcds_seed_join(ngx_mcds_increment_t *increment)
 
 
 /*
- * The request of a change continues without the number; the change is counted
- * later.
+ * The timeout is over: the request that has changed a counter continues without
+ * the counter's number; the change is counted when the initial number arrives.
  */
 
 static void
@@ -291,8 +295,8 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
 
 
 /*
- * Merges changes of a counter without a waiting request, so that an origin that
- * hangs does not cost memory for each request.
+ * Merges the changes of a missing counter whose requests no longer wait into
+ * one, so that an origin that hangs does not cost memory for each request.
  */
 
 static void
@@ -326,7 +330,10 @@ ngx_mcds_seed_silence(ngx_mcds_increment_t *increment)
 }
 
 
-/* Takes the first change out of the seed's queue; NULL: there is none. */
+/*
+ * Takes the first change that waits for the counter's initial number out of its
+ * queue; NULL: there is none.
+ */
 
 static ngx_mcds_increment_t *
 ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
@@ -357,8 +364,8 @@ ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
 
 
 /*
- * Counts a change without the initial number of the counter: from the known or
- * initial one, or not at all.
+ * Counts a change although the counter's initial number could not be fetched:
+ * from the number that this host knows or the configured one, or not at all.
  */
 
 static void
@@ -474,7 +481,10 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
     if (rc == NGX_MCDS_OK) {
         seed->lock = lock;
 
-        /* the previous owner of the lock may have created the counter */
+        /*
+         * the worker that had the lock for the initial number before may have
+         * created the counter
+         */
 
         ngx_mcds_seed_look(seed);
         return;
@@ -486,8 +496,8 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
     }
 
     /*
-     * the value of the lock says whether another worker is fetching the number,
-     * or has failed
+     * the value of the lock's item says whether another worker is fetching the
+     * counter's initial number, or has failed
      */
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -590,8 +600,8 @@ ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result)
     }
 
     /*
-     * the counter may have a value that is no number, too: each change gets the
-     * error itself
+     * the counter exists, even if its value is no number: then each waiting
+     * change gets that error from memcached
      */
 
     ngx_mcds_seed_ready(seed);
@@ -622,9 +632,9 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
     }
 
     /*
-     * Only a request that still waits can ask for the counter's initial number.
-     * The changes of requests that have gone are no initial number: the next
-     * request asks.
+     * Only a request that still waits can ask for the counter's initial
+     * number.  The changes of requests that no longer wait are not counted: the
+     * next request asks for the number.
      */
 
     while ((increment = ngx_mcds_seed_pop(seed)) != NULL) {
@@ -677,7 +687,10 @@ ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Counts the waiting changes, as the counter exists now. */
+/*
+ * Counts the changes that waited for the counter's initial number, as the
+ * counter exists now.
+ */
 
 static void
 ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
@@ -693,8 +706,8 @@ ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
 
 
 /*
- * Ends a seed without an initial number.  The reason is NULL if another worker
- * has logged the failure.
+ * Ends the fetch of a counter's initial number without a number.  The reason is
+ * logged; it is NULL if another worker has logged the failure.
  */
 
 static void

@@ -26,10 +26,11 @@ typedef struct ngx_mcds_increment_s  ngx_mcds_increment_t;
 
 
 /*
- * Asks for the initial number of a counter; data is that of a waiting request
- * that was not canceled.  ngx_mcds_seed_value() answers once, not from inside
- * of this call.  Any result but NGX_OK: the number cannot be asked for
- * (logged), and there is no answer.
+ * Asks, for instance the origin, for the initial number of a missing counter;
+ * data is that of a waiting request that was not canceled.
+ * ngx_mcds_seed_value() is called with the number once, not from inside of this
+ * call.  Any result but NGX_OK: the number cannot be asked for (logged), and
+ * that call does not come.
  */
 
 typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
@@ -37,9 +38,9 @@ typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
 
 /*
  * Called for each change of a counter, once, alone or in a sum, whether it was
- * counted or not, but not before the initial number has arrived: the number
- * might already contain the change.  Not called for unfinished changes of a
- * worker that is killed.
+ * counted or not, but not before the counter's initial number has arrived: that
+ * number might already contain the change.  Not called for unfinished changes
+ * of a worker that is killed.
  */
 
 typedef void (*ngx_mcds_counted_pt)(void *data, ngx_str_t *key, int64_t delta);
@@ -49,20 +50,23 @@ typedef struct {
     ngx_mcds_seed_pt     fetch;
     ngx_mcds_counted_pt  counted;      /* called for each change of the counter,
                                           or NULL */
-    void                *data;         /* data of counted(), not of a request */
+    void                *data;         /* data for the function counted(), not
+                                          for a request */
     ngx_msec_t           timeout;
-    ngx_uint_t           skip;         /* 1: without an initial number changes
-                                          are not counted; 0: they count from
-                                          the known or initial number */
+    ngx_uint_t           skip;         /* 1: if the initial number cannot be
+                                          fetched, changes are not counted; 0:
+                                          they count from the number that this
+                                          host knows, or from initial */
 } ngx_mcds_source_t;
 
 
 /*
  * Changes a counter as ngx_mcds_counter_change() does; delta is not 0.  If
- * there is no counter, the change waits for the number of source.  After
- * source->timeout the handler is called with NGX_MCDS_TIMEOUT, and the change
- * is still counted when the number arrives.  NGX_MCDS_NOT_FOUND: there is no
- * number, and the change is not counted.  Returns NULL if out of memory.
+ * there is no counter, the change waits for the initial number, which source
+ * fetches.  After source->timeout the handler is called with NGX_MCDS_TIMEOUT,
+ * and the change is still counted when the number arrives.  NGX_MCDS_NOT_FOUND:
+ * there is no number, and the change is not counted.  Returns NULL if out of
+ * memory.
  */
 
 ngx_mcds_increment_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
@@ -87,8 +91,8 @@ ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_increment_t *increment);
 
 
 /*
- * Answers the question for a counter's initial number, source->fetch: NGX_OK
- * with the number; any other rc: there is none (logged).
+ * Called by the code that was asked for a counter's initial number by
+ * source->fetch: NGX_OK with the number; any other rc: there is none (logged).
  */
 
 void ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value);

@@ -17,14 +17,14 @@
 #define NGX_MCDS_TABLE_WINDOW     128
 
 /*
- * the maximum number of corrections of a table's list, while other changes of
- * the same elements come between
+ * the maximum number of corrections of a table's list of names, while other
+ * changes of the same elements come between
  */
 #define NGX_MCDS_TABLE_ROUNDS     5
 
 /*
- * the tolerance between the expiry of a table's element and that in its line of
- * the list, seconds
+ * the tolerance between the expiry of a table's element and its expiry in the
+ * table's list of names, seconds
  */
 #define NGX_MCDS_TABLE_EXACT      2
 
@@ -122,8 +122,9 @@ ngx_mcds_table_step(ngx_mcds_table_change_t *change)
 
 
 /*
- * Starts the step of a change for one element of a table.  Returns NGX_OK if an
- * answer is to come.
+ * Starts the present step of a change for one element of a table: stores the
+ * element, or looks whether its line in the list of names is right.  Returns
+ * NGX_OK if a command was sent.
  */
 
 static ngx_int_t
@@ -139,7 +140,10 @@ ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
         return ngx_mcds_table_store(change, item);
     }
 
-    /* the list's line of an unchanged element is not wrong */
+    /*
+     * this change has not touched the element, so the element's line in the
+     * table's list of names need not be checked
+     */
 
     if (!item->touched) {
         return NGX_DECLINED;

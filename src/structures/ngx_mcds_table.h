@@ -59,8 +59,8 @@ typedef struct {
     ngx_mcds_table_find_pt      handler;
     void                       *data;
 
-    ngx_queue_t                 queue;   /* for table_find.c: link in
-                                            memory->waits */
+    ngx_queue_t                 queue;   /* for table_find.c: link in the queue
+                                            of lookups of the same element */
 } ngx_mcds_table_wait_t;
 
 
@@ -125,14 +125,16 @@ typedef struct {
                                           0: no expiry */
     uint64_t                    cas;   /* CAS value that the element must have,
                                           for SET and DELETE; 0: any */
-    int64_t                     expiry;  /* CHECK: expiry of the element in the
-                                            list */
+    int64_t                     expiry;  /* expiry of the element in the table's
+                                            list of names, set by the caller for
+                                            CHECK */
 
-    ngx_uint_t                  rc;    /* result for the element; CHECK: that of
-                                          the look */
+    ngx_uint_t                  rc;    /* result of the command for the
+                                          element */
 
-    ngx_mcds_table_change_t    *change;  /* for table.c, as the fields below:
-                                            the change of the element */
+    ngx_mcds_table_change_t    *change;  /* the change of the table to which
+                                            this element belongs; for table.c,
+                                            as the fields below */
     ngx_mcds_op_t               op;
     unsigned                    touched:1;
     unsigned                    listed:1;
@@ -141,8 +143,8 @@ typedef struct {
 
 
 /*
- * The handler of a change of a table.  rc is NGX_MCDS_OK if the list was
- * written; the items have the results of the elements.
+ * The handler of a change of a table.  rc is NGX_MCDS_OK if the table's list of
+ * names was written; each item has the result for its element.
  */
 
 typedef void (*ngx_mcds_table_change_pt)(void *data, ngx_uint_t rc);
@@ -172,14 +174,14 @@ struct ngx_mcds_table_change_s {
 
 
 /*
- * Changes the elements of a table, and the list of names.  The handler is
+ * Changes elements of a table, and the table's list of names.  The handler is
  * called once, not from inside of this call.
  */
 
 void ngx_mcds_table_change(ngx_mcds_table_change_t *change);
 
 
-/* a name in the list of a table, in memory of the list's content */
+/* a name in a table's list of names; its text is in the memory of the list */
 
 typedef struct {
     ngx_str_t                   name;
@@ -189,26 +191,26 @@ typedef struct {
 } ngx_mcds_table_name_t;
 
 
-/* the names in the list of a table */
+/* the names of a table's elements, as read from its list of names */
 
 typedef struct {
-    ngx_mcds_table_name_t      *name;  /* names of the list, also those that no
-                                          longer exist */
+    ngx_mcds_table_name_t      *name;  /* names in the list, also those of
+                                          elements that have expired */
     ngx_uint_t                  n;
     ngx_uint_t                  there;
 } ngx_mcds_table_names_t;
 
 
-/* Sets up the array with the names of a table. */
+/* Sets up the array that is the list of a table's names in memcached. */
 
 void ngx_mcds_table_array(ngx_mcds_table_t *table, ngx_mcds_array_t *array);
 
 
 /*
- * Reads the names of a table that exist at the time now, in seconds since the
- * epoch, from the content of the array.  The strings point into content.
- * ngx_mcds_table_names_free() must be called in any case.  Returns NGX_ERROR if
- * out of memory.
+ * Reads the names of a table's elements that exist at the time now, in seconds
+ * since the epoch, from the content of the array that lists them.  The strings
+ * point into content.  ngx_mcds_table_names_free() must be called in any case.
+ * Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_table_names(ngx_mcds_table_names_t *names,

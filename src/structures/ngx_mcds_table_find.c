@@ -24,7 +24,7 @@
 #define NGX_MCDS_TABLE_MEMORY     (16 * 1024 * 1024)
 
 /*
- * the limits of remembered elements, with those that are being read; never
+ * the limits of a table's elements that a worker remembers or is reading; never
  * reached
  */
 #define NGX_MCDS_TABLE_ALL        1048576
@@ -36,8 +36,8 @@
 
 typedef struct {
     ngx_mcds_index_node_t       node;      /* index node, by the name of the
-                                              element; busy while the element is
-                                              read */
+                                              element; busy (not to be dropped)
+                                              while the element is read */
     ngx_queue_t                 waits;
     ngx_mcds_op_t               op;
     ngx_str_t                   table;     /* key of the element's table */
@@ -150,7 +150,10 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
 
     if (memory->asking) {
 
-        /* the reply that is awaited may have the old value of the element */
+        /*
+         * the reply of memcached that is awaited may have the element's old
+         * value: do not remember it
+         */
 
         memory->forget = 1;
         return;
@@ -161,8 +164,8 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
 
 
 /*
- * Returns the newest memory of the element of a name; an older one, which is to
- * be forgotten, may exist, too.
+ * Returns what this worker remembers last of the table's element with this
+ * name; an older entry for the name, to be forgotten, may exist, too.
  */
 
 static ngx_mcds_table_memory_t *

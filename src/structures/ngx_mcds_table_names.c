@@ -93,7 +93,9 @@ ngx_mcds_table_names(ngx_mcds_table_names_t *names,
             name.there = 0;
         }
 
-        /* a slot of the hash table has the index of a name + 1 */
+        /*
+         * an entry of the hash table of names is 0, or the index of a name + 1
+         */
 
         for (i = name.hash & (size - 1);
              slots[i];

@@ -38,20 +38,23 @@ typedef struct ngx_mcds_top_wait_s   ngx_mcds_top_wait_t;
 typedef struct {
     ngx_mcds_pool_t        *pool;
     ngx_str_t               key;
-    uint32_t                window;    /* length of the window, seconds, a
+    uint32_t                window;    /* seconds in which keys are counted, a
                                           multiple of slots */
-    uint32_t                slots;     /* number of slots, 1 to
+    uint32_t                slots;     /* number of parts of the window, 1 to
                                           NGX_MCDS_TOP_SLOTS */
-    ngx_uint_t              keys;      /* number of keys that a worker
-                                          watches */
-    ngx_uint_t              size;      /* number of keys that the list shows */
-    ngx_msec_t              flush;     /* interval at which workers merge counts
-                                          and read the list, ms */
+    ngx_uint_t              keys;      /* number of keys that a worker counts at
+                                          a time */
+    ngx_uint_t              size;      /* number of most frequent keys to
+                                          show */
+    ngx_msec_t              flush;     /* interval at which workers send their
+                                          counts and read the list of keys,
+                                          ms */
 
-    ngx_mcds_stat_t        *stat;      /* statistics of the list, or NULL */
-
-    ngx_mcds_top_state_t   *state;     /* state of the list in this worker, or
+    ngx_mcds_stat_t        *stat;      /* statistics of the list of keys, or
                                           NULL */
+
+    ngx_mcds_top_state_t   *state;     /* state of the list of keys in this
+                                          worker, or NULL */
 } ngx_mcds_top_t;
 
 
@@ -69,16 +72,16 @@ typedef struct {
 
 
 /*
- * Returns the number of the window's slot at the time now, in seconds since the
- * epoch.
+ * Returns the number of the slot, a part of the window in which keys are
+ * counted, at the time now, in seconds since the epoch.
  */
 
 uint64_t ngx_mcds_top_slot(ngx_mcds_top_t *top, time_t now);
 
 
 /*
- * Returns the time to live of the item of a window's slot at the time now, in
- * seconds; 0: the slot is no longer shown.
+ * Returns the time to live, in seconds, of the item with the counts of keys in
+ * a slot (part of the window) at the time now; 0: the slot is no longer shown.
  */
 
 uint32_t ngx_mcds_top_ttl(ngx_mcds_top_t *top, uint64_t slot, time_t now);
@@ -89,7 +92,10 @@ uint32_t ngx_mcds_top_ttl(ngx_mcds_top_t *top, uint64_t slot, time_t now);
 void ngx_mcds_top_start(ngx_mcds_top_t *top);
 
 
-/* Frees the state of a list when the worker exits, after its last commands. */
+/*
+ * Frees the state of a list of most frequent keys when the worker exits, after
+ * the worker's last commands.
+ */
 
 void ngx_mcds_top_exit(ngx_mcds_top_t *top);
 
@@ -103,31 +109,38 @@ void ngx_mcds_top_add(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 
 
 /*
- * Returns the list of the most frequent keys that is known, or NULL.  The list
- * is then read at the flush interval for a minute.  Counts in stat that the
- * list was read, and the failure of its last reading.
+ * Returns the list of the most frequent keys as this worker has read it last,
+ * or NULL.  For a minute from then on, the worker reads the list again at the
+ * flush interval.  Counts in stat that the list was read, and the failure of
+ * the last attempt to read it from memcached.
  */
 
 ngx_mcds_top_list_t *ngx_mcds_top_list(ngx_mcds_top_t *top);
 
 
-/* The handler of a reading of the list of the most frequent keys. */
+/*
+ * The handler of a request that waits until the worker has read the list of the
+ * most frequent keys.
+ */
 
 typedef void (*ngx_mcds_top_pt)(void *data);
 
 
 /*
- * Reads the list of the most frequent keys if it is unknown, or was not read
- * lately.  NGX_OK: there is no reading to wait for.  NGX_AGAIN: *wait is set,
- * and the handler is called once, not from inside of this call, unless it is
- * canceled.  NGX_ERROR: out of memory.
+ * Reads the list of the most frequent keys from memcached if the worker does
+ * not know it, or has not read it lately.  NGX_OK: there is nothing to wait
+ * for.  NGX_AGAIN: *wait is set, and the handler is called once, not from
+ * inside of this call, unless it is canceled.  NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_top_read(ngx_mcds_top_t *top, ngx_mcds_top_pt handler,
     void *data, ngx_mcds_top_wait_t **wait);
 
 
-/* Cancels a wait for a reading of the list, whose handler was not called. */
+/*
+ * Cancels the wait for the list of the most frequent keys, whose handler was
+ * not called.
+ */
 
 void ngx_mcds_top_cancel(ngx_mcds_top_wait_t *wait);
 

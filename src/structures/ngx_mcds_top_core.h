@@ -19,41 +19,47 @@
 #include "ngx_mcds_update.h"
 
 
-/* the maximum size of the item of a list's slot, bytes */
+/* the maximum size of the item with the counts of keys in one slot, bytes */
 #define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
 
 /* how often a worker that has counts of keys looks whether it is to exit, ms */
 #define NGX_MCDS_TOP_TICK         1000
 
-/* the size of the suffix of a slot's key: ":top:" and a number */
+/*
+ * the size of the suffix of the key of a slot's item with the counts of keys:
+ * ":top:" and the slot's number
+ */
 #define NGX_MCDS_TOP_SUFFIX       (sizeof(":top:") - 1 + NGX_INT64_LEN)
 
 
 struct ngx_mcds_top_wait_s {
     ngx_queue_t              queue;
-    ngx_mcds_top_pt          handler;      /* called after the reading of the
-                                              list; NULL: canceled */
+    ngx_mcds_top_pt          handler;      /* called after the list of keys was
+                                              read; NULL: canceled */
     void                    *data;
 };
 
 
-/* one slot of a list's window, as it was read */
+/*
+ * the counts of keys in one slot, a part of the list's window, as read from
+ * memcached
+ */
 
 typedef struct {
     ngx_mcds_op_t            op;
     ngx_mcds_top_t          *top;
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
-    ngx_uint_t               final;        /* 1: the slot has ended, and is not
-                                              read again */
+    ngx_uint_t               final;        /* 1: the slot is over, and its
+                                              counts are not read again */
 } ngx_mcds_top_part_t;
 
 
 struct ngx_mcds_top_state_s {
 
     /*
-     * the counts of this worker: of the present slot, of the slot before, and
-     * those that are being merged
+     * the keys counted by this worker: in the present slot (part of the
+     * window), in the slot before, and those that are being added to memcached
      */
 
     ngx_mcds_topk_t         *current;
@@ -62,106 +68,120 @@ struct ngx_mcds_top_state_s {
     uint64_t                 current_slot;
     uint64_t                 old_slot;
     uint64_t                 flying_slot;
-    ngx_mcds_update_t        update;       /* merge of counts into the item of
-                                              flying_slot */
+    ngx_mcds_update_t        update;       /* adds the worker's counts of keys
+                                              to the item of flying_slot */
     u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
-    size_t                   fits;         /* size that is known to fit an
-                                              item */
-    size_t                   trial;        /* size of an item that is being
-                                              tried */
-    ngx_mcds_op_t            op;           /* command that tries the size of an
-                                              item */
+    size_t                   fits;         /* size of an item that all servers
+                                              are known to accept */
+    size_t                   trial;        /* size of the item that is tried on
+                                              a server */
+    ngx_mcds_op_t            op;           /* command that tries whether a
+                                              server accepts an item */
     ngx_event_t              give;
-    ngx_msec_t               given;        /* time of the last merge of
-                                              counts */
+    ngx_msec_t               given;        /* when counts of keys were last
+                                              added to memcached */
 
-    /* fields of the reading of the list */
+    /* fields about reading the list of the most frequent keys */
 
     ngx_event_t              reader;
     ngx_queue_t              waits;
-    ngx_uint_t               missing;      /* missing answers; 1 while slots are
-                                              added up */
-    ngx_msec_t               asked;        /* when a request last used the
-                                              list */
-    ngx_msec_t               read;         /* time of the last reading of the
-                                              list */
-    ngx_uint_t               rc;           /* failure of the last reading of the
-                                              list */
-    ngx_uint_t               failed;       /* failure of this reading of the
-                                              list */
-    time_t                   now;          /* time of this reading of the
-                                              list */
-    ngx_mcds_topk_t         *ended;        /* sum of the counts of slots that
-                                              have ended */
-    uint64_t                 ended_slot;   /* present slot when "ended" was
-                                              summed up */
+    ngx_uint_t               missing;      /* number of replies to the reads of
+                                              slots that are missing; 1 while
+                                              their counts are added up */
+    ngx_msec_t               asked;        /* when a request last used the list
+                                              of keys */
+    ngx_msec_t               read;         /* when the list of keys was last
+                                              read */
+    ngx_uint_t               rc;           /* result of the last attempt to read
+                                              the list of keys */
+    ngx_uint_t               failed;       /* result of the present attempt to
+                                              read the list of keys */
+    time_t                   now;          /* when the present attempt to read
+                                              the list of keys began */
+    ngx_mcds_topk_t         *ended;        /* sum of the counts of keys in all
+                                              slots that are over */
+    uint64_t                 ended_slot;   /* the present slot at the time when
+                                              "ended" was summed up */
     ngx_uint_t               ended_n;
     ngx_mcds_topk_t         *shown;
-    ngx_mcds_topk_t         *next;         /* sum of counts that is shown
-                                              next */
+    ngx_mcds_topk_t         *next;         /* sum of the counts of keys that
+                                              will be shown next */
     ngx_event_t              adder;
-    ngx_uint_t               adding;       /* number of slots added up so far */
+    ngx_uint_t               adding;       /* number of slots whose counts of
+                                              keys were added up */
     ngx_mcds_ranked_t      **order;
     ngx_mcds_top_list_t      list;
 
     unsigned                 listed:1;
-    unsigned                 answered:1;   /* a server has replied to this
-                                              reading */
-    unsigned                 ending:1;     /* slots that have ended are added
-                                              up */
+    unsigned                 answered:1;   /* a server has replied to the
+                                              present attempt to read the list
+                                              of keys */
+    unsigned                 ending:1;     /* the counts of slots that are over
+                                              are being added up */
     unsigned                 warned:1;
-    unsigned                 bounded:1;    /* larger items do not fit a server
-                                              of the pool */
+    unsigned                 bounded:1;    /* a server of the pool does not
+                                              accept items larger than "fits" */
 
-    ngx_mcds_top_part_t      part[1];      /* the slots of the list, a ring */
+    ngx_mcds_top_part_t      part[1];      /* the counts of keys in each slot of
+                                              the window, a ring */
 };
 
 
 /*
- * Zeroes req and sets the key of the item of a list's slot; suffix has room for
- * NGX_MCDS_TOP_SUFFIX bytes and lives as long as req.
+ * Zeroes req and sets the key of the item with the counts of keys in a slot, a
+ * part of the list's window; suffix has room for NGX_MCDS_TOP_SUFFIX bytes and
+ * lives as long as req.
  */
 
 void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
     ngx_mcds_request_t *req, u_char *suffix);
 
 
-/* Makes the half of a list's new state that gives counts to memcached. */
+/*
+ * Sets up those fields of a list's new state by which the worker adds its
+ * counts of keys to memcached.
+ */
 
 void ngx_mcds_top_give_create(ngx_mcds_top_t *top,
     ngx_mcds_top_state_t *state);
 
 
 /*
- * Frees the half of top->state that gives counts to memcached; the counts that
- * it has are lost.
+ * Frees those fields of top->state by which the worker adds its counts of keys
+ * to memcached; counts that are not added yet are lost.
  */
 
 void ngx_mcds_top_give_free(ngx_mcds_top_t *top);
 
 
-/* Counts a key as ngx_mcds_top_add() does, for a list that has a state. */
+/*
+ * Counts a key for a list of most frequent keys, as ngx_mcds_top_add() does, if
+ * the worker has a state of the list.
+ */
 
 void ngx_mcds_top_count(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 
 
 /*
- * Makes the half of a list's new state that reads the list.  Returns NGX_OK, or
- * NGX_ERROR if out of memory.
+ * Sets up those fields of a list's new state by which the worker reads the list
+ * of keys.  Returns NGX_OK, or NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_top_read_create(ngx_mcds_top_t *top,
     ngx_mcds_top_state_t *state);
 
 
-/* Frees the half of top->state that reads the list, and all waits. */
+/*
+ * Frees those fields of top->state by which the worker reads the list of keys,
+ * and the waits of requests for the list.
+ */
 
 void ngx_mcds_top_read_free(ngx_mcds_top_t *top);
 
 
 /*
- * Reads the slots of a list that may have changed; state->missing is 0
- * afterwards if there is none.
+ * Requests the counts of keys of all slots (parts of the window) that may have
+ * changed; state->missing is 0 afterwards if there is none.
  */
 
 void ngx_mcds_top_begin(ngx_mcds_top_t *top);

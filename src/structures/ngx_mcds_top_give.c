@@ -13,15 +13,18 @@
 
 
 /*
- * attempts to merge counts if other workers merge at the same time, and their
- * delay, ms
+ * attempts of a worker to add its counts of keys to an item that other workers
+ * change at the same time, and the delay between attempts, ms
  */
 #define NGX_MCDS_TOP_TRIES        7
 #define NGX_MCDS_TOP_RETRY        20
 
 /* the size of an item that every server takes, bytes */
 #define NGX_MCDS_TOP_FITS         (16 * 1024)
-/* the minimum size to which the item of a slot is reduced, bytes */
+/*
+ * the minimum size to which the item with the counts of keys in one slot is
+ * reduced, bytes
+ */
 #define NGX_MCDS_TOP_FEW          1024
 
 
@@ -79,7 +82,10 @@ ngx_mcds_top_give_free(ngx_mcds_top_t *top)
     ngx_free(state->old);
     ngx_free(state->flying);
 
-    /* other code of the worker's exit may still look at the list's timers */
+    /*
+     * when a worker exits, other code may still look at the timers of the list
+     * of most frequent keys: remove them
+     */
 
     if (state->give.timer_set) {
         ngx_del_timer(&state->give);
@@ -177,7 +183,7 @@ ngx_mcds_top_give(ngx_mcds_top_t *top)
 
     if (ngx_mcds_top_ttl(top, state->flying_slot, ngx_time()) == 0) {
 
-        /* the slot of these counts is no longer shown */
+        /* the slot in which these keys were counted is no longer shown */
 
         ngx_mcds_top_given(top);
         return;
@@ -215,7 +221,7 @@ ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
     if (req->ttl == 0) {
 
-        /* the slot of these counts is no longer shown */
+        /* the slot in which these keys were counted is no longer shown */
 
         ngx_mcds_top_given(top);
         return NGX_DONE;
@@ -240,8 +246,8 @@ ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
 
 /*
- * Returns the value to store for a slot: the stored counts merged with those of
- * this worker.
+ * Returns the value to store for a slot, a part of the list's window: the
+ * counts of keys in memcached, with those of this worker added.
  */
 
 static ngx_mcds_value_t *
@@ -292,9 +298,9 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 
 
 /*
- * Tries, once, whether the largest item of a slot would fit a server.  As a
- * memcached that refuses a larger item deletes the old one, another key is
- * used.
+ * Tries, once, whether a server accepts the largest item with counts of keys
+ * that a slot may have.  As a memcached that refuses a larger item deletes the
+ * old one, another key is used.
  */
 
 static void
@@ -405,7 +411,10 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        /* the item goes to a server with another limit of the size of items */
+        /*
+         * the item goes to another server than the one that was tried, which
+         * accepts only smaller items
+         */
 
         if (state->fits / 2 >= NGX_MCDS_TOP_FEW) {
             ngx_mcds_top_bound(top, state->fits / 2);
@@ -424,8 +433,8 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_PROTOCOL:
 
         /*
-         * the item with the merged counts may be stored: a loss is better than
-         * counting twice
+         * memcached may have stored the item with this worker's counts of keys
+         * added: to lose these counts is better than to count keys twice
          */
 
         ngx_mcds_top_lose(top, state->flying, ngx_mcds_strerror(result->rc));
@@ -440,7 +449,7 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* a random delay separates the workers that merge counts */
+/* a random delay separates workers that add counts of keys to the same item */
 
 static ngx_msec_t
 ngx_mcds_top_again(void *data, ngx_uint_t tries)
@@ -449,7 +458,10 @@ ngx_mcds_top_again(void *data, ngx_uint_t tries)
 }
 
 
-/* Keeps the counts of keys that could not be merged for the next attempt. */
+/*
+ * Keeps the counts of keys that could not be added to those in memcached, for
+ * the next attempt.
+ */
 
 static void
 ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason)

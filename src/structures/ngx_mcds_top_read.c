@@ -14,8 +14,8 @@
 
 
 /*
- * the time after the end of a slot when the slot is read for the last time;
- * seconds
+ * the time after the end of a slot (part of the window) when its counts of keys
+ * are read for the last time; seconds
  */
 #define NGX_MCDS_TOP_SETTLE       10
 
@@ -243,8 +243,9 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
 
 
 /*
- * Adds up the slots of a list.  They may be many and large, so each turn of the
- * event loop adds one.  The sum of the slots that have ended is kept.
+ * Adds up the counts of keys in all slots of the window.  Slots may be many and
+ * large, so each turn of the event loop adds one.  The sum of the slots that
+ * are over is kept for the next time.
  */
 
 static void
@@ -313,8 +314,8 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
 
 
 /*
- * Adds the next slot of the list to the sum, unless the slot is invalid.
- * Returns 0 after the last slot.
+ * Adds the counts of keys in the next slot of the window to the sum, unless the
+ * slot is invalid.  Returns 0 after the last slot.
  */
 
 static ngx_uint_t
@@ -373,7 +374,10 @@ ngx_mcds_top_wake(ngx_mcds_top_t *top)
         return;
     }
 
-    /* a handler that asks for the list again waits for the next reading */
+    /*
+     * a handler that wants the list of keys again must wait for the next time
+     * that it is read
+     */
 
     waits = state->waits;
     waits.next->prev = &waits;

@@ -28,8 +28,9 @@ typedef struct ngx_mcds_update_s  ngx_mcds_update_t;
 
 
 /*
- * Edits the item of an update.  now is the result of the read, even if that
- * has failed, and valid until the edit returns.
+ * A function that edits an item between the read and the write of an update.
+ * now is the result of the read, even if that has failed, and valid until the
+ * function returns.
  *
  * req is prepared for the write: an add if the item was not found, otherwise a
  * set with the CAS of the read; without a CAS the set replaces any item.  req
@@ -48,8 +49,8 @@ typedef ngx_int_t (*ngx_mcds_edit_pt)(void *data, ngx_mcds_result_t *now,
 
 
 /*
- * An update of an item is a member of a struct of the caller, and zero before
- * the first use.
+ * An update of an item, a read and a conditional write, is a member of a struct
+ * of the caller, and zero before the first use.
  */
 
 struct ngx_mcds_update_s {
@@ -57,12 +58,12 @@ struct ngx_mcds_update_s {
     ngx_uint_t              server;     /* index + 1 of the only server to use,
                                            see ngx_mcds_submit_to(); 0: the
                                            server of the key */
-    ngx_mcds_request_t      get;        /* read of the item; its strings must
-                                           outlive the update */
+    ngx_mcds_request_t      get;        /* the read of the item to update; its
+                                           strings must outlive the update */
     void                  (*read)(void *data);
                                         /*
-                                         * instead of get and edit: reads by
-                                         * other means, and then calls
+                                         * instead of get and edit: reads the
+                                         * item by other means, and then calls
                                          * ngx_mcds_update_write()
                                          */
 
@@ -73,23 +74,25 @@ struct ngx_mcds_update_s {
     void                   *data;       /* data of the functions edit, handler,
                                            read and again */
 
-    ngx_uint_t              max;        /* maximum number of attempts after the
-                                           first one */
+    ngx_uint_t              max;        /* maximum number of attempts to update
+                                           the item after the first one */
     ngx_msec_t            (*again)(void *data, ngx_uint_t tries);
                                         /*
-                                         * called before each further attempt;
-                                         * returns its delay, ms; NULL: no delay
+                                         * called before each further attempt to
+                                         * update the item; returns its delay,
+                                         * ms; NULL: no delay
                                          */
 
-    unsigned                force:1;    /* the last attempt replaces any item */
+    unsigned                force:1;    /* the last attempt replaces the item,
+                                           even if it has changed */
     unsigned                gone:1;     /* an item that was deleted after the
                                            read ends the update with
                                            NOT_FOUND */
 
     /* private fields of the update, for update.c */
 
-    ngx_uint_t              tries;      /* number of attempts after the first
-                                           one */
+    ngx_uint_t              tries;      /* number of attempts to update the item
+                                           after the first one */
     ngx_mcds_op_t           op;
     ngx_event_t             event;      /* event of the update's next attempt;
                                            the worker does not exit before */
@@ -97,11 +100,11 @@ struct ngx_mcds_update_s {
 
 
 /*
- * Starts an update of an item, with the read.  Neither the edit nor the handler
- * is called from inside of this call.  If the write results in EXISTS,
- * NOT_STORED or, without gone, NOT_FOUND, the item has changed meanwhile: the
- * update begins again, up to max times.  The handler gets the last result, or
- * any other one.
+ * Starts an update of an item, a read followed by a conditional write.  Neither
+ * the function edit nor the handler is called from inside of this call.  If the
+ * write results in EXISTS, NOT_STORED or, without gone, NOT_FOUND, the item has
+ * changed meanwhile: the update begins again, up to max times.  The handler
+ * gets any other result at once, otherwise the last one.
  */
 
 void ngx_mcds_update(ngx_mcds_update_t *update);
@@ -126,9 +129,9 @@ void ngx_mcds_update_write(ngx_mcds_update_t *update,
 
 
 /*
- * Begins an update again for a reason of its handler, which calls this
- * function.  Returns NGX_DECLINED, and does nothing, if there were max further
- * attempts already.
+ * Begins an update of an item again; called by the update's handler, which has
+ * its own reason.  Returns NGX_DECLINED, and does nothing, if there were max
+ * further attempts already.
  */
 
 ngx_int_t ngx_mcds_update_again(ngx_mcds_update_t *update);

@@ -13,8 +13,8 @@
 
 
 /*
- * the limits of a worker's memory: marks of visitors, in sets, and sums of
- * visitors
+ * the limits of what a worker remembers: marks (visitors that were counted in
+ * the window), in sets, and numbers of visitors to show
  */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
@@ -23,8 +23,8 @@
 #define NGX_MCDS_SUM_BUCKETS      1024
 
 /*
- * the limits of sums of visitors including those that requests wait for; never
- * reached
+ * the limits of the numbers of visitors that a worker remembers, including
+ * those that requests wait for; never reached
  */
 #define NGX_MCDS_SUMS_MAX         262144
 #define NGX_MCDS_SUMS_MAX_SIZE    (1024 * 1024 * 1024)
@@ -52,8 +52,8 @@ typedef struct {
     time_t                now;
     uint64_t              hash;
     ngx_str_t             key;
-    ngx_str_t             suffix;      /* suffix of the mark's key: ":v:" and
-                                          the visitor */
+    ngx_str_t             suffix;      /* suffix of the key of the visitor's
+                                          mark: ":v:" and the visitor */
 } ngx_mcds_visit_t;
 
 
@@ -71,7 +71,7 @@ struct ngx_mcds_sum_s {
 typedef struct ngx_mcds_shown_s  ngx_mcds_shown_t;
 
 
-/* the count of visitors in one slot */
+/* the count of visitors in one slot, a part of the window */
 
 typedef struct {
     ngx_mcds_op_t         op;
@@ -83,29 +83,31 @@ typedef struct {
 } ngx_mcds_part_t;
 
 
-/* the sum of visitors of one key */
+/* the number of visitors to show for one key, the sum of slots */
 
 struct ngx_mcds_shown_s {
-    ngx_mcds_index_node_t node;        /* index node; idle: no server's answer
-                                          is missing */
+    ngx_mcds_index_node_t node;        /* index node; idle: no reply of
+                                          memcached is missing */
     ngx_mcds_visitors_t   visitors;
 
-    uint64_t              slot;        /* slot in which "value" is shown, or is
-                                          being fetched */
+    uint64_t              slot;        /* slot (part of the window) in which
+                                          "value" is shown, or is being
+                                          fetched */
     uint64_t              value;
     uint64_t              before;      /* the sum of visitors one slot
                                           earlier */
     time_t                fetched;
 
-    ngx_queue_t           sums;        /* requests that wait for the sum,
-                                          ngx_mcds_sum_t */
-    ngx_uint_t            missing;     /* number of counts of slots without an
-                                          answer */
+    ngx_queue_t           sums;        /* requests that wait for the number of
+                                          visitors, ngx_mcds_sum_t */
+    ngx_uint_t            missing;     /* number of slots whose counts of
+                                          visitors are awaited */
     ngx_uint_t            rc;
 
     unsigned              known:1;
 
-    uint32_t              size;        /* number of slots in the ring "part" */
+    uint32_t              size;        /* number of elements of "part", a ring
+                                          of counts of slots */
     ngx_mcds_part_t       part[1];
 };
 
@@ -159,7 +161,10 @@ ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now)
 
     length = visitors->window / visitors->slots;
 
-    /* an item lives one second more, as memcached's clock may tick at once */
+    /*
+     * the item with a slot's count lives one second more, as memcached's clock
+     * may tick at once
+     */
 
     ttl = (visitors->slots + 2) * length - now % length + 1;
 
@@ -264,7 +269,10 @@ ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     ngx_mcds_submit(visitors->pool, &req, &visit->op);
 
-    /* the mark of the visitor is remembered until the reply says otherwise */
+    /*
+     * assume that the visitor's mark is stored, until memcached's reply says
+     * otherwise
+     */
 
     ngx_mcds_visitors_remember(hash, now + visitors->window);
 }
@@ -288,7 +296,10 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
 
     if (result->rc == NGX_MCDS_NOT_STORED) {
 
-        /* another worker has counted the visitor: read the end of the mark */
+        /*
+         * another worker has counted the visitor: read when the visitor's mark
+         * ends
+         */
 
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -329,7 +340,10 @@ ngx_mcds_visitors_left(void *data, ngx_mcds_result_t *result)
         } else if (ngx_mcds_parse_number(result->data, result->len, &time)
                    == NGX_OK)
         {
-            /* the mark is on a server that does not report times to live */
+            /*
+             * the visitor's mark is on a server that does not report times to
+             * live
+             */
             left = (int64_t) time + visit->visitors.window - visit->now;
         }
     }
@@ -385,7 +399,8 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
         if (mark[i].hash == hash) {
 
             /*
-             * a clock that was set back must not extend the mark of a visitor
+             * a clock that was set back must not make a visitor's mark last
+             * longer than the window
              */
 
             return now < mark[i].until && mark[i].until <= now + window;
@@ -397,8 +412,8 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
 
 
 /*
- * Remembers the mark of a visitor.  The mark that expires first makes room; of
- * several such marks, any.
+ * Remembers that a visitor was counted, and until when (the mark).  The mark of
+ * the same set that ends first is forgotten; of several such marks, any.
  */
 
 static void
@@ -596,8 +611,8 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
 
 /*
- * Lets the index drop this sum of visitors when it needs room, unless a reply
- * of memcached for the sum is still missing.
+ * Lets the index of shown numbers of visitors drop this one when it needs room,
+ * unless a reply of memcached for the number is still missing.
  */
 
 static void
@@ -727,8 +742,8 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
     }
 
     /*
-     * the handler of a request may ask for the next sum, or cause the eviction
-     * of this one
+     * the handler of a waiting request may ask for the next number of visitors,
+     * or cause this one to be dropped
      */
 
     rc = shown->rc;
@@ -788,8 +803,8 @@ ngx_mcds_visitors_value(ngx_mcds_shown_t *shown,
     if (visitors->interpolate) {
 
         /*
-         * the second in the slot, from 1 to length; after a wait the slot may
-         * be over
+         * the second within the slot (part of the window), from 1 to its
+         * length; after a wait for memcached the slot may be over
          */
 
         length = visitors->window / visitors->slots;

@@ -36,7 +36,10 @@
 
 #define NGX_MCDS_MAX_SLOTS        60
 
-/* a jitter of 1 % of the number of visitors */
+/*
+ * the jitter, in its unit, that adds random noise of 1 % to the number of
+ * visitors
+ */
 #define NGX_MCDS_JITTER_PERCENT   100
 
 
@@ -45,29 +48,31 @@ typedef struct ngx_mcds_sum_s  ngx_mcds_sum_t;
 
 typedef struct {
     ngx_mcds_pool_t    *pool;
-    uint32_t            window;        /* length of the window, seconds, a
-                                          multiple of slots */
-    uint32_t            slots;         /* number of slots, 1 to
+    uint32_t            window;        /* seconds in which a visitor counts
+                                          once, a multiple of slots */
+    uint32_t            slots;         /* number of parts of the window, 1 to
                                           NGX_MCDS_MAX_SLOTS */
-    uint32_t            jitter;        /* jitter of the number, in hundredths of
-                                          a percent */
-    uint32_t            interpolate;   /* 1: interpolate between slots */
+    uint32_t            jitter;        /* random noise added to the number of
+                                          visitors, in hundredths of a
+                                          percent */
+    uint32_t            interpolate;   /* 1: the number of visitors changes
+                                          gradually from slot to slot */
     ngx_mcds_stat_t    *stat;          /* statistics of the counter, or NULL */
 } ngx_mcds_visitors_t;
 
 
 /*
- * Returns the number of the slot of a visitor counter that is filled at the
- * time now, in seconds since the epoch.
+ * Returns the number of the slot, the part of a visitor counter's window that
+ * is counted in at the time now, in seconds since the epoch.
  */
 
 uint64_t ngx_mcds_visitors_slot(ngx_mcds_visitors_t *visitors, time_t now);
 
 
 /*
- * Returns the time to live, in seconds, of the item of the slot that is filled
- * at the time now: until the last sum that shows it, also with interpolation;
- * at most NGX_MCDS_MAX_TTL.
+ * Returns the time to live, in seconds, of the item that counts visitors in the
+ * slot at the time now: until the slot is no longer part of any number shown,
+ * also with interpolation; at most NGX_MCDS_MAX_TTL.
  */
 
 uint32_t ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now);
@@ -87,7 +92,8 @@ uint64_t ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter,
 /*
  * Counts a visit at the time now, unless the visitor was counted within the
  * window.  visitor is not empty.  The result is not awaited.  If this worker
- * knows the mark of the visitor, the visit costs no operation.
+ * remembers that the visitor was counted, the visit costs no operation in
+ * memcached.
  */
 
 void ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
