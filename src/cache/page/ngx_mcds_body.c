@@ -12,28 +12,30 @@
 #include "ngx_mcds_sign.h"
 
 
-/* the time after which the parts of a damaged page expire, seconds */
+/* the time after which the parts of a damaged page's body expire, seconds */
 #define NGX_MCDS_BODY_LINGER      60
 
 
 struct ngx_mcds_body_s {
     ngx_mcds_snapshot_t *snapshot;
-    uint32_t             next;        /* number of the next part that the caller
-                                         takes */
-    uint32_t             ahead;       /* number of the next part to read from
-                                         memcached */
-    uint32_t             last;        /* number of the part behind the last one
-                                         to read */
-    ngx_uint_t           held;        /* number of parts that the caller has
-                                         taken and not released */
-    ngx_array_t         *secrets;     /* secrets that sign parts, or NULL */
+    uint32_t             next;        /* number of the body's next part that
+                                         the caller takes */
+    uint32_t             ahead;       /* number of the body's next part to read
+                                         from memcached */
+    uint32_t             last;        /* number of the body's part behind the
+                                         last one to read */
+    ngx_uint_t           held;        /* number of the body's parts that the
+                                         caller has taken and not released */
+    ngx_array_t         *secrets;     /* secrets that sign the body's parts, or
+                                         NULL */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
 
     ngx_event_t          event;
     void               (*handler)(void *data);
     void                *data;
 
-    unsigned             again:1;     /* part "next" was read a second time */
+    unsigned             again:1;     /* the body's next part is being read a
+                                         second time, after an error */
 };
 
 
@@ -188,8 +190,9 @@ ngx_mcds_body_next(ngx_mcds_body_t *body, ngx_mcds_body_part_t **part,
         }
 
         /*
-         * the connection that reads the part may have been closed because of
-         * another command
+         * a part of a body was not read: its connection to memcached may have
+         * been closed because of another command, so the part is read once
+         * more
          */
 
         body->again = 1;
@@ -261,7 +264,8 @@ ngx_mcds_body_check_part(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
     }
 
     /*
-     * the check of the signature holds for all requests that share this part
+     * the signature of this part of a body was checked for all requests that
+     * share the part
      */
 
     part->checked = body->secrets;
@@ -319,8 +323,8 @@ ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot)
     page = snapshot->page;
 
     /*
-     * The page is deleted, so that the next request builds it again; a page
-     * that was built meanwhile stays.
+     * The page whose body is lost is deleted, so that the next request builds
+     * it again; a page that was stored meanwhile stays.
      */
 
     if (snapshot->item_id.cas) {

@@ -21,8 +21,8 @@
 
 
 /*
- * the maximum number of parts of a body that are being read, wait to be taken,
- * or are not yet sent to the client
+ * the maximum number of parts of an open body that are being read, wait to be
+ * taken, or are not yet sent to the client
  */
 #define NGX_MCDS_WINDOW           4
 
@@ -32,20 +32,20 @@ typedef struct ngx_mcds_body_part_s  ngx_mcds_body_part_t;
 
 
 /*
- * The handler of a check of a body.  rc is NGX_MCDS_OK: all parts are there;
- * NGX_MCDS_NOT_FOUND: a part is missing or invalid; any other code: memcached
- * did not answer.
+ * The handler that is called when the parts of a page's body were checked. rc
+ * is NGX_MCDS_OK: memcached has all parts; NGX_MCDS_NOT_FOUND: a part is
+ * missing or invalid; any other code: memcached did not answer.
  */
 
 typedef void (*ngx_mcds_body_pt)(void *data, ngx_uint_t rc);
 
 
 /*
- * Checks whether memcached has all parts of a snapshot's body.  Unless window
- * is 0, the first parts are also read; they stay in memory until the handler
- * returns, for bodies that it opens.  The handler is called once, never from
- * inside of this call.  Returns NGX_ERROR, and calls no handler, if out of
- * memory.
+ * Checks whether memcached has all parts of the body of a page's snapshot.
+ * Unless window is 0, the first parts are also read; they stay in memory until
+ * the handler returns, so that it can open the body without reading them
+ * again.  The handler is called once, never from inside of this call.  Returns
+ * NGX_ERROR, and calls no handler, if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
@@ -53,13 +53,13 @@ ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
 
 
 /*
- * Opens the body of a snapshot, and starts to read the parts with the bytes
- * from "from" to the one before "to".  "from" is 0 or a result of
- * ngx_mcds_body_skip().  Bytes in the entry itself are not read.  The body
- * takes a reference of the snapshot.  With secrets, a part that none of them
- * has signed counts as lost; NULL: signatures are not checked.  After
- * ngx_mcds_body_next() has returned NGX_AGAIN, an event calls the handler when
- * the caller may try again.  Returns NULL if out of memory.
+ * Opens the body of a page's snapshot, and starts to read the parts with the
+ * bytes from "from" to the one before "to".  "from" is 0 or a result of
+ * ngx_mcds_body_skip().  Bytes in the entry itself, the page's first item, are
+ * not read.  The body takes a reference of the snapshot.  With secrets, a part
+ * that none of them has signed counts as lost; NULL: signatures are not
+ * checked.  After ngx_mcds_body_next() has returned NGX_AGAIN, an event calls
+ * the handler when the caller may try again.  Returns NULL if out of memory.
  */
 
 ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_snapshot_t *snapshot, off_t from,
@@ -67,8 +67,8 @@ ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_snapshot_t *snapshot, off_t from,
 
 
 /*
- * Closes an open body; its handler is not called any more.  Parts that were
- * taken stay valid until ngx_mcds_body_done().
+ * Closes an open body of a page; its handler is not called any more.  Parts of
+ * the body that were taken stay valid until ngx_mcds_body_done().
  */
 
 void ngx_mcds_body_close(ngx_mcds_body_t *body);
@@ -79,7 +79,7 @@ void ngx_mcds_body_close(ngx_mcds_body_t *body);
  * valid until ngx_mcds_body_done().  NGX_BUSY: NGX_MCDS_WINDOW parts are taken
  * and not released.  NGX_AGAIN: the part is being read.  NGX_DONE: there are
  * no more parts.  NGX_ERROR: the part is lost (logged); if memcached does not
- * have the part, the page is removed, too.
+ * have the part, the body's page is deleted, too.
  */
 
 ngx_int_t ngx_mcds_body_next(ngx_mcds_body_t *body,
@@ -94,40 +94,40 @@ ngx_int_t ngx_mcds_body_signed(ngx_mcds_body_t *body);
 
 
 /*
- * Returns the number of bytes of a body that need not be read to reach a byte:
- * the offset of the part with this byte in the whole body, or 0.
+ * Returns where to start reading a body of which only the bytes from "byte" on
+ * are needed: the offset of the part that has this byte, or 0.
  */
 off_t ngx_mcds_body_skip(ngx_mcds_entry_t *entry, off_t byte);
 
 
 /*
- * Returns 1 if all parts of an open body were taken, so that
+ * Returns 1 if the caller has taken all parts of an open body, so that
  * ngx_mcds_body_next() returns NGX_DONE.
  */
 ngx_uint_t ngx_mcds_body_ended(ngx_mcds_body_t *body);
 
 
 /*
- * Releases a part of a body that was taken, and reads the next ones.  body
- * must be NULL if the body has been closed.
+ * Releases a part of a body that ngx_mcds_body_next() has returned, and reads
+ * the body's next parts.  body must be NULL if the body has been closed.
  */
 void ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part);
 
 
 /*
- * Removes the page of a snapshot whose body is lost or damaged.  The page is
- * deleted only if memcached still has this version; the parts expire after a
- * minute.
+ * Removes a page whose body is lost or damaged, given as a snapshot.  The page
+ * is deleted only if memcached still has this version of it; the parts of its
+ * body expire after a minute.
  */
 
 void ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Gives a snapshot the parts of its body that ngx_mcds_split_t still has in
- * memory, so that requests need not read them from memcached; they are freed
- * with the snapshot.  Returns NGX_DECLINED if not all parts are in memory, or
- * if out of memory.
+ * Gives the snapshot of a page the parts of its body that ngx_mcds_split_t,
+ * which has stored them, still has in memory, so that requests need not read
+ * them from memcached; they are freed with the snapshot.  Returns NGX_DECLINED
+ * if not all parts are in memory, or if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_keep(ngx_mcds_snapshot_t *snapshot,

@@ -13,7 +13,10 @@
 #include "ngx_mcds_body_part.h"
 
 
-/* the maximum number of parts of a page that are checked at once */
+/*
+ * the maximum number of parts of a page's body that memcached is asked about
+ * at once
+ */
 #define NGX_MCDS_BODY_LOOKS       128
 
 
@@ -28,8 +31,8 @@ typedef struct ngx_mcds_open_s  ngx_mcds_open_t;
 
 
 /*
- * one of the parallel queries of a check, which asks for one part after
- * another
+ * one of the parallel commands that ask memcached whether it has the parts of
+ * a body, one part after another
  */
 
 typedef struct {
@@ -42,12 +45,13 @@ struct ngx_mcds_open_s {
     ngx_queue_t          queue;
     ngx_queue_t          openers;
     ngx_mcds_snapshot_t *snapshot;
-    ngx_uint_t           n;           /* number of slots with parts that are
-                                         read */
+    ngx_uint_t           n;           /* number of slots in use, with parts of
+                                         the body that are also read */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
-    uint32_t             next;        /* number of the next part to check */
-    ngx_uint_t           missing;     /* number of queries that are not answered
-                                         yet */
+    uint32_t             next;        /* number of the body's next part to look
+                                         for in memcached */
+    ngx_uint_t           missing;     /* number of commands about parts that
+                                         memcached has not answered yet */
     ngx_uint_t           rc;
     ngx_event_t          event;
     ngx_mcds_look_t      looks[1];
@@ -60,7 +64,10 @@ static void ngx_mcds_body_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc);
 static void ngx_mcds_body_check_handler(ngx_event_t *ev);
 
 
-/* the checks of bodies that are under way in this worker */
+/*
+ * the checks under way in this worker whether memcached has all parts of a
+ * body
+ */
 
 static ngx_queue_t  ngx_mcds_body_checks;
 
@@ -204,8 +211,8 @@ ngx_mcds_body_looked(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * sets the result of a check of a body: a missing part decides the result,
- * even if it is unknown whether another part is there
+ * sets the result of the check whether memcached has all parts of a body: one
+ * missing part decides, even if memcached did not answer about another part
  */
 
 static void

@@ -19,41 +19,44 @@
 
 
 /*
- * How a body is cut into parts, further items of memcached; zeroed memory: it
- * is not cut.
+ * How a page's body is cut into parts, each of which is a further item of
+ * memcached; zeroed memory: the body is not cut.
  */
 
 typedef struct {
     uint64_t           generation;
     uint64_t           total;
     uint32_t           parts;
-    uint32_t           part;          /* length of the data of each part but the
-                                         last */
+    uint32_t           part;          /* length of the data of each part of the
+                                         body but the last */
 } ngx_mcds_cut_t;
 
 
 /*
- * returns 1 if the body of an entry, or a part of it, is in other items of
- * memcached
+ * returns 1 if the body of a page's entry, or a part of it, is in other items
+ * of memcached
  */
 
 #define ngx_mcds_body_apart(entry)  ((entry)->parts != 0)
 
 
-/* Sets *cut to how the body of an entry is cut into parts. */
+/* Sets *cut to how the body of a page's entry is cut into parts. */
 
 void ngx_mcds_body_cut(ngx_mcds_entry_t *entry, ngx_mcds_cut_t *cut);
 
 
-/* Returns 1 if the entry has the body that *cut describes. */
+/*
+ * Returns 1 if the body of a page's entry is cut into the parts that *cut
+ * describes.
+ */
 
 ngx_uint_t ngx_mcds_body_same(ngx_mcds_cut_t *cut, ngx_mcds_entry_t *entry);
 
 
 /*
- * Removes the parts of a body to which no page refers any more.  They expire
- * after linger seconds, so that requests that are reading the body can finish;
- * 0: they are deleted.  Has no effect on a body that was not cut.
+ * Removes from memcached the parts of a body to which no page refers any more.
+ * They expire after linger seconds, so that requests that are reading the body
+ * can finish; 0: they are deleted.  Has no effect on a body that was not cut.
  */
 
 void ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,

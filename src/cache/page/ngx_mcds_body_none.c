@@ -83,8 +83,8 @@ ngx_mcds_body_same(ngx_mcds_cut_t *cut, ngx_mcds_entry_t *entry)
 
 
 /*
- * this build has no parts; those of a page of another host stay until they
- * expire
+ * this build of mcds cannot cut bodies into parts; the parts of a page that
+ * another host has stored stay until they expire
  */
 
 void

@@ -13,14 +13,14 @@
 
 
 /*
- * the maximum number of bytes of parts that a worker is reading from a pool at
- * one time, for all requests
+ * the maximum number of bytes of parts of bodies that a worker is reading from
+ * a pool at one time, for all requests
  */
 #define NGX_MCDS_BODY_FLYING      (4 * 1024 * 1024)
 
 /*
- * The limits of the parts of bodies that requests of a worker share: their
- * number, and their bytes without the values.  Beyond these limits each
+ * The limits of the parts of pages' bodies that requests of a worker share:
+ * their number, and their bytes without the values.  Beyond these limits each
  * request reads its own parts.
  */
 #define NGX_MCDS_PARTS_BUCKETS    1024
@@ -28,7 +28,10 @@
 #define NGX_MCDS_PARTS_SIZE       (64 * 1024 * 1024)
 
 
-/* the queue of the parts that this worker has still to read from a pool */
+/*
+ * the queue of the parts of bodies that this worker has still to read from a
+ * pool
+ */
 
 struct ngx_mcds_line_s {
     ngx_mcds_line_t     *next;
@@ -48,8 +51,8 @@ static void ngx_mcds_body_part_arrived(ngx_mcds_body_part_t *part,
 
 
 /*
- * the queues of parts to read, and the index of the parts in this worker's
- * memory
+ * the queues of parts of bodies to read, and the index of such parts in this
+ * worker's memory
  */
 
 static ngx_mcds_line_t   *ngx_mcds_lines;
@@ -127,7 +130,8 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
         } else {
 
             /*
-             * the part is not read, as the requests that needed it have ended
+             * this part of a body is not read, as the requests that needed it
+             * have ended
              */
 
             ngx_queue_remove(q);
@@ -158,7 +162,8 @@ ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
         }
 
         /*
-         * the first reference of a part belongs to the command that reads it
+         * the first reference of a part of a body belongs to the command that
+         * reads the part
          */
 
         part->under_way = 1;
@@ -250,7 +255,10 @@ ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot, uint32_t n)
     key.data = (u_char *) &part->generation;
     key.len = sizeof(uint64_t);
 
-    /* if the index of parts is full, requests do not share this part */
+    /*
+     * if the worker's index of parts of bodies is full, requests do not share
+     * this part
+     */
 
     (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node, part->page,
                                  &key, ngx_mcds_body_part_hash(snapshot, n),
@@ -261,8 +269,8 @@ ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot, uint32_t n)
 
 
 /*
- * returns the hash of a part for the index; the generation is random, so that
- * it needs no hashing
+ * returns the hash of a part of a body for the index of parts; the generation
+ * of the body is random, so that it needs no hashing
  */
 
 static uint32_t

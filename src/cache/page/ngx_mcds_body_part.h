@@ -23,53 +23,56 @@ typedef struct ngx_mcds_body_slot_s  ngx_mcds_body_slot_t;
 
 
 /*
- * A part of a body in memory, or being read, which all requests that need the
- * part share.  The command that reads the part has a reference, too.
+ * A part of a page's body in memory, or being read, which all requests that
+ * need the part share.  The command that reads the part has a reference, too.
  */
 
 struct ngx_mcds_body_part_s {
-    ngx_mcds_index_node_t  node;      /* node in the index of parts; key: the
-                                         page and the generation */
+    ngx_mcds_index_node_t  node;      /* node in the index of parts of bodies;
+                                         key: the page and the body's
+                                         generation, a random id */
     ngx_uint_t           refs;
 
-    ngx_mcds_page_t     *page;        /* the part's page, referenced */
+    ngx_mcds_page_t     *page;        /* the page of this part of a body,
+                                         referenced */
     uint64_t             generation;
     uint32_t             n;
 
     ngx_mcds_line_t     *line;
     ngx_mcds_op_t        op;
-    ngx_queue_t          queue;       /* in line->parts until the part is
-                                         requested from memcached */
-    ngx_queue_t          slots;       /* queue of the slots of bodies that wait
-                                         for the part */
+    ngx_queue_t          queue;       /* place of the part in the queue
+                                         line->parts until it is requested from
+                                         memcached */
+    ngx_queue_t          slots;       /* queue of the open bodies' slots that
+                                         wait for this part */
 
     ngx_mcds_value_t    *value;
     ngx_str_t            body;
     size_t               len;         /* expected length of the part's data */
     ngx_uint_t           rc;
-    void                *checked;     /* the secrets that have signed the part,
-                                         or NULL */
+    void                *checked;     /* the secrets that have signed this part
+                                         of a body, or NULL */
 
     unsigned             under_way:1;
 };
 
 
-/* a slot, which holds a reference of a part for an open body */
+/* a slot, by which an open body has a reference of one of its parts */
 
 struct ngx_mcds_body_slot_s {
     ngx_queue_t          queue;
     ngx_mcds_body_part_t *part;
-    ngx_event_t         *event;       /* event that is posted when the part
-                                         arrives */
+    ngx_event_t         *event;       /* event that is posted when the part of
+                                         the body arrives */
     unsigned             waiting:1;
 };
 
 
 /*
- * Makes a slot refer to part n of a snapshot's body, which is read unless it
- * is in memory already.  slot->waiting is 1 while the part is being read; the
- * event is posted when the part has arrived.  Returns NGX_ERROR if out of
- * memory.
+ * Makes a slot of an open body refer to part n of the body of a page's
+ * snapshot. The part is read unless it is in memory already.  slot->waiting is
+ * 1 while the part is being read; the event is posted when the part has
+ * arrived.  Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
@@ -77,16 +80,16 @@ ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
 
 
 /*
- * Empties a slot for a part, which may be empty already, and drops its
- * reference.
+ * Empties the slot of an open body, which may be empty already, and drops the
+ * slot's reference of a part.
  */
 
 void ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot);
 
 
 /*
- * Returns part n of a snapshot's body if it is in memory or being read,
- * otherwise NULL.  Adds no reference.
+ * Returns part n of the body of a page's snapshot if the part is in memory or
+ * being read, otherwise NULL.  Adds no reference.
  */
 
 ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_snapshot_t *snapshot,
@@ -94,8 +97,8 @@ ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Creates part n of a snapshot's body, without a value, with one reference.
- * Returns NULL if out of memory.
+ * Creates part n of the body of a page's snapshot in memory, without a value,
+ * with one reference.  Returns NULL if out of memory.
  */
 
 ngx_mcds_body_part_t *ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot,

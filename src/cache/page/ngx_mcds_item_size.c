@@ -11,15 +11,18 @@
 
 
 /*
- * the longest value with memcached's default of -I, less the header of the
- * item and the longest key
+ * the longest value of an item that memcached accepts with its default of -I,
+ * less the header of the item and the longest key
  */
 #define NGX_MCDS_ITEM_SIZE_ITEM   (1024 * 1024 - 1024)
 
-/* a length of values that every memcached accepts */
+/* a length of an item's value that every memcached accepts */
 #define NGX_MCDS_ITEM_SIZE_TAKEN  65000
 
-/* the time to live of the value that is sent to try a length, seconds */
+/*
+ * the time to live of the value that is sent to find out whether memcached
+ * accepts its length, seconds
+ */
 #define NGX_MCDS_ITEM_SIZE_TTL    2
 
 
@@ -27,25 +30,30 @@ typedef struct ngx_mcds_item_size_s  ngx_mcds_item_size_t;
 
 
 /*
- * the maximum length of a value in the servers of a pool, as this worker knows
- * it
+ * the maximum length of an item's value in the servers of a pool, as this
+ * worker knows it
  */
 
 struct ngx_mcds_item_size_s {
     ngx_mcds_item_size_t      *next;
     ngx_mcds_pool_t           *pool;
-    size_t                     len;     /* longest value to send in one item */
-    size_t                     taken;   /* longest value that memcached has
-                                           accepted */
-    size_t                     tried;   /* length of a value that is being
-                                           tried; 0: none */
+    size_t                     len;     /* longest value of an item that is
+                                           sent to memcached */
+    size_t                     taken;   /* longest value of an item that
+                                           memcached has accepted */
+    size_t                     tried;   /* length of a value that memcached is
+                                           being asked to accept; 0: none */
     ngx_mcds_op_t              op;
-    ngx_queue_t                tries;   /* callers that wait for the answer
-                                           about this length */
+    ngx_queue_t                tries;   /* callers that wait until memcached
+                                           has accepted or refused this
+                                           length */
 };
 
 
-/* a caller that waits for the answer whether memcached accepts a length */
+/*
+ * a caller that waits until memcached has accepted or refused a value of a
+ * length
+ */
 
 typedef struct {
     ngx_queue_t            queue;
@@ -62,9 +70,10 @@ static size_t ngx_mcds_item_size_below(size_t len);
 
 
 /*
- * The lengths of a value to try.  With a key and the item's header they just
- * fit chunks of memcached (252696, 129376 and 66232 bytes), and a -I of 64k,
- * below which memcached does not work.
+ * The lengths of a value that are tried, to learn which memcached accepts.
+ * With a key and the item's header they just fit chunks of memcached (252696,
+ * 129376 and 66232 bytes), and a -I of 64k, below which memcached does not
+ * work.
  */
 
 static size_t             ngx_mcds_item_size_levels[] = {
@@ -185,9 +194,9 @@ ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
 
 
 /*
- * Tries a length: sends a value of the full length of its level in
- * ngx_mcds_item_size_levels, so that the answer holds for all values of the
- * level.
+ * Finds out whether memcached accepts a length of a value: sends a value of
+ * the full length of its level in ngx_mcds_item_size_levels, so that the reply
+ * holds for all values of the level.
  */
 
 static ngx_int_t
@@ -235,8 +244,9 @@ ngx_mcds_item_size_send(ngx_mcds_item_size_t *limit, ngx_str_t *key, size_t len)
 
 
 /*
- * Handles the answer of memcached about a length.  The waiting callers
- * continue whatever the answer is.
+ * Handles the reply of memcached to a value that was sent to find out whether
+ * memcached accepts its length.  The waiting callers continue whatever the
+ * reply is.
  */
 
 static void
@@ -276,8 +286,8 @@ ngx_mcds_item_size_tried(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns the largest of the lengths to try that is not longer than len; 0:
- * none.
+ * Returns the largest length in ngx_mcds_item_size_levels, the lengths of
+ * values that are tried in memcached, that is not longer than len; 0: none.
  */
 
 static size_t

@@ -27,7 +27,7 @@ size_t ngx_mcds_item_size(ngx_mcds_pool_t *pool);
 
 /*
  * Returns the length, in bytes, of the parts, with their header, into which a
- * value is split that is longer than the maximum; 0: longer values are not
+ * value is split that is longer than memcached accepts; 0: such values are not
  * split.
  */
 
@@ -35,27 +35,30 @@ size_t ngx_mcds_item_size_level(ngx_mcds_pool_t *pool);
 
 
 /*
- * Learns that the servers refuse a value of len bytes: values that are longer
- * than the next smaller length to try are split from now on.  Returns
- * NGX_DECLINED if there is no smaller length to try.
+ * Notes that the servers of a pool refuse a value of len bytes: values that
+ * are longer than the next smaller length to try are split from now on.
+ * Returns NGX_DECLINED if there is no smaller length to try.
  */
 
 ngx_int_t ngx_mcds_item_size_learn(ngx_mcds_pool_t *pool, size_t len);
 
 
-/* the suffix of the page's key under which a length is tried */
+/*
+ * the suffix of a page's key for an item that only shows whether memcached
+ * accepts a value of its length
+ */
 
 #define NGX_MCDS_ITEM_SIZE_SUFFIX ":size"
 
 
 /*
- * Finds out whether the servers take a value of len bytes.  A memcached that
+ * Finds out whether the servers accept a value of len bytes.  A memcached that
  * refuses a value removes the old item, which may be the mark of a purge; so
  * another value of this length is sent, under the key with
  * NGX_MCDS_ITEM_SIZE_SUFFIX.  NGX_OK: the handler is called once, when
- * memcached has answered, even if the maximum length is still not known
- * exactly.  NGX_DECLINED: nothing is sent, as it is known for this length, or
- * out of memory.
+ * memcached has replied, even if the maximum length is still not known
+ * exactly.  NGX_DECLINED: nothing is sent, as it is known whether this length
+ * is accepted, or out of memory.
  */
 
 ngx_int_t ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key,

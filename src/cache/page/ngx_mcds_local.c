@@ -16,7 +16,7 @@
 
 /*
  * the maximum number of claims, by which workers of one host tell each other
- * that they build a page; further builds have no claim
+ * that they build a page; further builds of pages have no claim
  */
 #define NGX_MCDS_CLAIMS           1024
 #define NGX_MCDS_CLAIM_PROBES     8
@@ -25,14 +25,14 @@
 #define NGX_MCDS_CLAIM_EXTEND     500
 
 /*
- * how long a claim says that its last build was for its worker alone, as other
- * workers cannot get the page, ms
+ * how long other workers can see in a claim to build a page that its last
+ * build was for its own worker alone, as they cannot get the page, ms
  */
 #define NGX_MCDS_CLAIM_ALONE      1000
 
 /*
- * the time without another build after which the failures of a page's builds
- * are counted from zero again, ms
+ * the time without another build after which the failed builds of a page are
+ * counted from zero again, ms
  */
 #define NGX_MCDS_CLAIM_FORGET     60000
 
@@ -42,21 +42,21 @@
 
 /*
  * the maximum number of copies of pages that are dropped from the shared
- * memory zone to make room for a new one
+ * memory zone to make room for a new copy
  */
 #define NGX_MCDS_SNAPSHOT_EVICT   64
 
 
 struct ngx_mcds_claim_s {
     u_char               id[NGX_MCDS_LOCAL_ID];
-    ngx_pid_t            pid;          /* worker that builds; 0: the claim is
-                                          free */
+    ngx_pid_t            pid;          /* worker that builds the page; 0: no
+                                          worker has claimed the build */
     uint64_t             build;
-    uint64_t             expire;       /* time when the claim ends, unless it is
-                                          extended */
-    uint64_t             until;        /* time when the state that the last
-                                          build has left ends */
-    ngx_uint_t           state;        /* how the last build ended,
+    uint64_t             expire;       /* time when the claim to build the page
+                                          ends, unless it is extended */
+    uint64_t             until;        /* time when the outcome of the last
+                                          build, in "state", is forgotten */
+    ngx_uint_t           state;        /* how the last build of the page ended,
                                           ngx_mcds_local_e */
     ngx_uint_t           step;
     ngx_uint_t           wanted;
@@ -69,7 +69,8 @@ typedef struct ngx_mcds_kept_snapshot_s  ngx_mcds_kept_snapshot_t;
 
 struct ngx_mcds_kept_snapshot_s {
     ngx_queue_t                lru;
-    ngx_mcds_kept_snapshot_t  *next;   /* next copy in the same hash bucket */
+    ngx_mcds_kept_snapshot_t  *next;   /* next copy of a page in the same hash
+                                          bucket */
     u_char                     id[NGX_MCDS_LOCAL_ID];
     ngx_mcds_item_id_t         item_id;
     uint64_t                   stored;
@@ -103,7 +104,8 @@ static void ngx_mcds_local_drop(ngx_slab_pool_t *shpool,
 
 
 /*
- * the data that the workers of the host share, and the claims of this worker
+ * the copies of pages and the claims to build pages that the workers of the
+ * host share, and the claims of this worker
  */
 
 static ngx_mcds_local_t  *ngx_mcds_local;
@@ -288,8 +290,8 @@ ngx_mcds_local_release(ngx_mcds_hold_t *hold, ngx_mcds_local_left_t *left)
     ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
 
     /*
-     * if this worker was stopped for too long, another worker may have the
-     * claim now
+     * if this worker was stopped for too long, another worker may have claimed
+     * the build of the page meanwhile
      */
 
     if (claim->pid == ngx_pid
@@ -329,8 +331,8 @@ ngx_mcds_claim_find(u_char *id)
 
 
 /*
- * Returns the claim for the builds of a page; if there is none, a free one.
- * NULL: there is no room.
+ * Returns the claim in the shared memory zone for the builds of a page; if the
+ * page has none, a free one.  NULL: there is no room.
  */
 
 static ngx_mcds_claim_t *
@@ -420,7 +422,9 @@ ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
 }
 
 
-/* extends all claims of this worker to build pages */
+/*
+ * extends all claims by which this worker tells others that it builds a page
+ */
 
 static void
 ngx_mcds_claim_extend(ngx_event_t *ev)
@@ -648,8 +652,8 @@ ngx_mcds_local_find(ngx_mcds_local_t *local, u_char *id)
 
 
 /*
- * Allocates memory in the shared memory zone, in place of at most so many
- * copies of pages, those that were read least recently.
+ * Allocates memory in the shared memory zone.  To make room, drops at most
+ * "evict" copies of pages, those that were read least recently.
  */
 
 static void *

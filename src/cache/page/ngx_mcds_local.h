@@ -29,75 +29,84 @@ typedef struct ngx_mcds_claim_s  ngx_mcds_claim_t;
 
 /*
  * The claim of this worker to build a page, which keeps other workers of the
- * host from building it; in zeroed memory: none.
+ * host from building it; in zeroed memory: there is no claim.
  */
 
 typedef struct {
     ngx_queue_t          queue;
-    ngx_mcds_claim_t    *claim;        /* claim in the shared memory zone; NULL:
-                                          this worker has none */
+    ngx_mcds_claim_t    *claim;        /* the claim to build a page in the
+                                          shared memory zone; NULL: this worker
+                                          has none */
     u_char               id[NGX_MCDS_LOCAL_ID];
-    uint64_t             build;        /* id of the build, which other workers
-                                          see */
+    uint64_t             build;        /* id of the page's build, which other
+                                          workers see */
     ngx_msec_t           age;
 } ngx_mcds_hold_t;
 
 
-/* How the build of a page ended, for the waiters in other workers. */
+/*
+ * How the last build of a page ended, for the requests that wait for it in
+ * other workers.
+ */
 
 typedef enum {
-    NGX_MCDS_LOCAL_FREE = 0,      /* another worker may build the page */
+    NGX_MCDS_LOCAL_FREE = 0,      /* the last build of the page has ended:
+                                     another worker may build the page */
     NGX_MCDS_LOCAL_ALONE,         /* the page is built, but other workers cannot
                                      get it */
-    NGX_MCDS_LOCAL_FAILED         /* the build has failed: no worker builds the
-                                     page for a while */
+    NGX_MCDS_LOCAL_FAILED         /* the build of the page has failed: no
+                                     worker builds the page for a while */
 } ngx_mcds_local_e;
 
 
 typedef struct {
     ngx_uint_t           state;        /* how the last build of the page ended,
                                           ngx_mcds_local_e */
-    ngx_uint_t           step;         /* failed builds in a row, with
-                                          NGX_MCDS_LOCAL_FAILED */
-    ngx_msec_t           left;         /* ms until the state of the last build
-                                          ends */
-    uint64_t             build;        /* with NGX_BUSY: the id of the build by
-                                          the other worker */
+    ngx_uint_t           step;         /* with NGX_MCDS_LOCAL_FAILED: how many
+                                          builds of the page have failed in a
+                                          row */
+    ngx_msec_t           left;         /* ms until the outcome of the page's
+                                          last build is forgotten */
+    uint64_t             build;        /* with NGX_BUSY: the id of the page's
+                                          build by the other worker */
 } ngx_mcds_local_left_t;
 
 
 /*
- * Creates the data that the workers of a host share in the shared memory zone.
- * Returns NULL if there is no room.
+ * Creates, in the shared memory zone, the copies of pages and the claims to
+ * build pages that the workers of a host share.  Returns NULL if there is no
+ * room.
  */
 
 ngx_mcds_local_t *ngx_mcds_local_create(ngx_slab_pool_t *shpool);
 
 
 /*
- * Gives this worker the shared data of its host.  Without a call the worker
- * knows nothing of other workers.
+ * Gives this worker the copies of pages and the claims to build pages that the
+ * workers of its host share.  Without a call the worker knows nothing of other
+ * workers.
  */
 
 void ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool);
 
 
 /*
- * Identifies one item of a key in memcached.  A CAS value alone does not: the
- * CAS values of memcached begin again after a restart, and a server that takes
- * over for another has its own.
+ * Identifies one version of the item that a key has in memcached.  A CAS value
+ * alone does not: the CAS values of memcached begin again after a restart, and
+ * a server that takes over for another has its own.
  */
 
 typedef struct {
-    uint64_t             cas;          /* CAS of the item; 0: unknown */
-    ngx_uint_t           flags;        /* client flags of the item, see
-                                          ngx_mcds_entry_client_flags() */
+    uint64_t             cas;          /* CAS of the memcached item; 0:
+                                          unknown */
+    ngx_uint_t           flags;        /* client flags of the memcached item,
+                                          see ngx_mcds_entry_client_flags() */
 } ngx_mcds_item_id_t;
 
 
 /*
- * Returns 1 if both ids of memcached items are known and identify the same
- * item.
+ * Returns 1 if two ids of memcached items are known and identify the same
+ * version of an item.
  */
 
 ngx_uint_t ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b);
@@ -131,9 +140,10 @@ ngx_int_t ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
 
 
 /*
- * Looks at the claim to build a page without taking it.  The results are those
- * of ngx_mcds_local_claim(); NGX_OK: no worker has the claim.  With wait the
- * worker that builds is told that a worker waits.
+ * Looks at the claim of a page's build without taking it.  The results are
+ * those of ngx_mcds_local_claim(); NGX_OK: no worker has the claim.  If "wait"
+ * is set, the worker that builds learns that another worker waits for the
+ * page.
  */
 
 ngx_int_t ngx_mcds_local_look(u_char *id, ngx_uint_t wait,
@@ -149,8 +159,9 @@ ngx_uint_t ngx_mcds_local_wanted(ngx_mcds_hold_t *hold);
 
 
 /*
- * Releases the claim to build a page, and leaves *left for the next worker.
- * Has no effect if no claim is held.
+ * Releases the claim of this worker to build a page, and leaves *left, the
+ * outcome of the build, for the next worker.  Has no effect if no claim is
+ * held.
  */
 
 void ngx_mcds_local_release(ngx_mcds_hold_t *hold,
@@ -169,9 +180,10 @@ ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
 
 /*
  * Returns the value of a page's copy in the shared memory zone, in new memory
- * with one reference, and the id of its item in *found.  Returns NULL if there
- * is no copy, if it is older than age ms, if its item is another one than
- * item_id, or if out of memory.  An item_id of NULL accepts any copy.
+ * with one reference, and sets *found to the id of the memcached item that was
+ * copied.  Returns NULL if there is no copy, if it is older than age ms, if it
+ * was made from another item than item_id, or if out of memory.  An item_id of
+ * NULL accepts any copy.
  */
 
 ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id,
@@ -179,27 +191,29 @@ ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id,
 
 
 /*
- * Returns the number of the purge counter of a key in the shared memory zone.
- * A page that varies and all its variants have the same counter.
+ * Returns the number of the purge counter for a key: the shared memory zone
+ * has a table of counters of purges, and each belongs to many keys.  A page
+ * that varies and all its variants have the same counter.
  */
 
 ngx_uint_t ngx_mcds_local_place(ngx_str_t *key);
 
 
 /*
- * Returns the purge counter with this number.  The counter is incremented when
- * any worker of this host purges a page with this counter, and so at times
- * when another page is purged.  A copy of a page that memcached has confirmed
- * before the last increment must not be served without asking memcached again.
+ * Returns the value of the purge counter with this number in the shared memory
+ * zone.  The counter is incremented when any worker of this host purges a page
+ * with this counter, and so at times when another page is purged.  A copy of a
+ * page that memcached has confirmed before the last increment must not be
+ * served without asking memcached again.
  */
 
 ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);
 
 
 /*
- * Increments the purge counter of a page's key.  With forget the page's copy
- * in the shared memory zone is dropped, too, so that it is not served while
- * memcached does not answer.
+ * Increments the purge counter of a page's key.  If "forget" is set, the
+ * page's copy in the shared memory zone is dropped, too, so that it is not
+ * served while memcached does not answer.
  */
 
 void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
@@ -207,8 +221,8 @@ void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
 
 
 /*
- * Allocates zeroed memory in the shared memory zone, in place of as many
- * copies of pages as necessary.  Returns NULL if there is not so much memory.
+ * Allocates zeroed memory in the shared memory zone, dropping as many copies
+ * of pages from it as necessary.  Returns NULL if there is not so much memory.
  * local may be NULL, and need not be attached.
  */
 
@@ -217,9 +231,9 @@ void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
 
 
 /*
- * Returns the size of the shared memory zone, which is also the maximum size
- * of the copies of pages that one worker keeps by itself; bytes; 0 without a
- * zone.
+ * Returns the size in bytes of the shared memory zone, which is also the
+ * maximum size of the copies of pages that one worker keeps in its own memory;
+ * 0 without a zone.
  */
 
 size_t ngx_mcds_local_size(void);

@@ -12,8 +12,8 @@
 
 
 /*
- * the tolerance in comparisons of items' times, which are computed as a
- * difference, ms
+ * the tolerance in ms when the times of two items of memcached are compared,
+ * as these times are computed as a difference
  */
 #define NGX_MCDS_NEWER_SLACK      3
 

@@ -18,12 +18,12 @@
 
 
 /*
- * Compares the items of a key on two replicas, for "newer" of
- * ngx_mcds_request_t: returns 1 if b is newer than a.  An item from which no
- * entry can be read counts as older.  The time of a page is when it was
- * requested from its origin, the time of a purge is that of its command.  a is
- * the item of the first server, which gets each change before the others; if
- * the times do not differ, a is kept.
+ * Compares the items that two replicas have of a key, for "newer" of
+ * ngx_mcds_request_t: returns 1 if item b is newer than item a.  An item from
+ * which no page can be read counts as older.  The time of a page is when it
+ * was requested from its origin, the time of a purge is that of its command.
+ * a is the item of the first server, which gets each change before the others;
+ * if the times do not differ, a is kept.
  */
 
 ngx_uint_t ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a,
@@ -31,9 +31,9 @@ ngx_uint_t ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a,
 
 
 /*
- * Returns the time, in milliseconds, that a purge must have to be newer than
- * the entry: now, or later if the clock of the host that wrote the entry is
- * ahead.
+ * Returns the time, in milliseconds, to write into the mark of a purge, so
+ * that the mark is newer than the entry of the purged page: now, or later if
+ * the clock of the host that wrote the entry is ahead.
  */
 
 uint64_t ngx_mcds_newer_after(ngx_mcds_entry_t *entry, uint64_t now);

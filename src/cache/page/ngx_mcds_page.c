@@ -14,15 +14,15 @@
 
 
 /*
- * the limits of the pages without requests that a worker remembers: their
- * number, and their bytes
+ * the limits of the pages that a worker remembers though no request uses them:
+ * their number, and their bytes
  */
 #define NGX_MCDS_PAGES            4096
 #define NGX_MCDS_PAGES_SIZE       (16 * 1024 * 1024)
 
 /*
- * the limits of all pages in a worker, which are so high that requests do not
- * reach them
+ * the limits of all pages that a worker knows, which are so high that requests
+ * do not reach them
  */
 #define NGX_MCDS_PAGES_ALL        1048576
 #define NGX_MCDS_PAGES_ALL_SIZE   (1024 * 1024 * 1024)
@@ -45,7 +45,7 @@ static char  *ngx_mcds_page_states[] = {
 #endif
 
 
-/* the pages that this worker knows */
+/* the pages that this worker knows, by their keys */
 
 static ngx_mcds_index_node_t  *ngx_mcds_pages_buckets[NGX_MCDS_PAGES_BUCKETS];
 static ngx_mcds_index_t   ngx_mcds_pages =
@@ -208,7 +208,10 @@ ngx_mcds_page_unref(ngx_mcds_page_t *page)
         return;
     }
 
-    /* no request waits for the page, and no command about it is under way */
+    /*
+     * no request waits for the page, and no memcached command about it is
+     * under way, so its state is reset
+     */
 
     ngx_mcds_page_rest(page);
 

@@ -21,13 +21,18 @@
 typedef struct ngx_mcds_waiter_s  ngx_mcds_waiter_t;
 
 
-/* The outcome of a lookup or a wait for the request at a page. */
+/*
+ * The outcome of a request's lookup of a page, or of its wait for the page's
+ * build.
+ */
 
 typedef enum {
-    NGX_MCDS_PAGE_FOUND = 0,      /* the snapshot is the item of memcached, or
-                                     the page that was just built */
-    NGX_MCDS_PAGE_MISSING,        /* memcached has no usable page */
-    NGX_MCDS_PAGE_FAILED,         /* memcached did not answer */
+    NGX_MCDS_PAGE_FOUND = 0,      /* the request gets the page, as memcached
+                                     has it or as it was just built */
+    NGX_MCDS_PAGE_MISSING,        /* memcached has no page under the key that
+                                     may be used */
+    NGX_MCDS_PAGE_FAILED,         /* memcached did not answer the request's
+                                     command for the page */
 
     NGX_MCDS_PAGE_BUILD,          /* this request builds the page, and then
                                      calls ngx_mcds_page_built() */
@@ -35,19 +40,20 @@ typedef enum {
     NGX_MCDS_PAGE_PASS,           /* the request goes to the origin, bypassing
                                      the cache */
     NGX_MCDS_PAGE_ERROR,          /* the build of the page has failed; no
-                                     request builds for waiter->retry ms */
-    NGX_MCDS_PAGE_TIMEOUT,        /* the request has waited long enough, or may
-                                     not wait */
-    NGX_MCDS_PAGE_AGAIN           /* the page that was built had been purged
-                                     before this request came: it looks up the
-                                     page again */
+                                     request builds the page for waiter->retry
+                                     ms */
+    NGX_MCDS_PAGE_TIMEOUT,        /* the request has waited for the page long
+                                     enough, or may not wait */
+    NGX_MCDS_PAGE_AGAIN           /* the page that the request waited for had
+                                     been purged before the request came, which
+                                     looks up the page again */
 } ngx_mcds_page_e;
 
 
 /*
- * The handler of a waiter, the place of a request at a page.  With
- * NGX_MCDS_PAGE_FOUND, snapshot is set, and the handler may take a reference
- * of it; otherwise snapshot is NULL.
+ * The handler of a waiter (a request that looks up, builds or waits for a
+ * page). With NGX_MCDS_PAGE_FOUND, snapshot is the page, and the handler may
+ * take a reference of it; otherwise snapshot is NULL.
  */
 
 typedef void (*ngx_mcds_page_pt)(void *data, ngx_uint_t outcome,
@@ -68,8 +74,9 @@ typedef enum {
 
 
 /*
- * A waiter, the place of a request at a page.  The memory belongs to the
- * request, which must leave the page before the memory is freed.
+ * A waiter: a request that looks up a page, builds it, or waits for its build.
+ * The memory belongs to the request, which must leave the page before the
+ * memory is freed.
  */
 
 struct ngx_mcds_waiter_s {
@@ -80,73 +87,83 @@ struct ngx_mcds_waiter_s {
     ngx_event_t         timer;
     ngx_msec_t          wait;
     ngx_uint_t          max_waiters;
-    uint64_t            cas;           /* CAS of the snapshot that the request
-                                          has seen */
-    ngx_msec_t          retry;         /* ms until a request may build after a
-                                          failed build */
-    ngx_uint_t          local;         /* use of copies, ngx_mcds_local_mode_e;
-                                          set by the caller */
+    uint64_t            cas;           /* CAS of the version of the page that
+                                          the request has seen */
+    ngx_msec_t          retry;         /* ms until a request may build the page
+                                          again after a failed build */
+    ngx_uint_t          local;         /* how the request uses copies of the
+                                          page on this host,
+                                          ngx_mcds_local_mode_e; set by the
+                                          caller */
     ngx_msec_t          local_time;    /* with NGX_MCDS_LOCAL_TIMED: how long a
-                                          copy is served without asking
-                                          memcached, ms */
+                                          copy of the page is served without
+                                          asking memcached, ms */
     ngx_array_t        *secrets;       /* set by the caller: the secrets that
-                                          sign parts, see ngx_mcds_sign.h, or
+                                          sign the page and its parts, see
+                                          ngx_mcds_sign.h, or NULL */
+    ngx_mcds_stat_t    *stat;          /* the cache's counters in the shared
+                                          memory zone; set by the caller, or
                                           NULL */
-    ngx_mcds_stat_t    *stat;          /* counters of the cache's zone; set by
-                                          the caller, or NULL */
-    ngx_msec_t          since;         /* time when the request's wait or build
-                                          began */
+    ngx_msec_t          since;         /* time when the request began to wait
+                                          for the page, or to build it */
     ngx_msec_t          parked_at;
 
-    unsigned            silent:1;      /* memcached has not answered the
-                                          request */
-    unsigned            queued:1;      /* the waiter is in page->waiters */
-    unsigned            waited:1;      /* the request has waited, which is not
-                                          counted yet */
-    unsigned            parked:1;      /* the request has waited since
-                                          parked_at; reset by the caller */
+    unsigned            silent:1;      /* memcached did not answer a command of
+                                          this request */
+    unsigned            queued:1;      /* the request waits in page->waiters */
+    unsigned            waited:1;      /* the request has waited for the page,
+                                          which is not counted yet */
+    unsigned            parked:1;      /* the request has waited for the page
+                                          since parked_at; reset by the
+                                          caller */
     unsigned            building:1;
-    unsigned            takeover:1;    /* the request builds after it has
-                                          waited */
-    unsigned            refresh:1;     /* the request does not wait for the
-                                          build of another request */
-    unsigned            has_old:1;     /* the request has a stale page */
-    unsigned            built:1;       /* with NGX_MCDS_PAGE_FOUND: the snapshot
-                                          is from the build that the request has
-                                          waited for */
-    unsigned            failed:1;      /* without a page: a build has failed,
-                                          and the request did not wait for
-                                          another one */
-    unsigned            looking:1;     /* the request waits for a lookup */
-    unsigned            no_body:1;     /* the request likely needs no body, or
-                                          only a later part of it */
+    unsigned            takeover:1;    /* the request waited for the page, and
+                                          then builds it itself */
+    unsigned            refresh:1;     /* the request does not wait if another
+                                          request builds the page */
+    unsigned            has_old:1;     /* the request has a stale page to
+                                          serve */
+    unsigned            built:1;       /* with NGX_MCDS_PAGE_FOUND: the page
+                                          comes from the build that the request
+                                          has waited for */
+    unsigned            failed:1;      /* the request got no page, as a build
+                                          has failed, and did not wait for
+                                          another build */
+    unsigned            looking:1;     /* the request waits while the page is
+                                          looked up in memcached */
+    unsigned            no_body:1;     /* the request likely needs no body of
+                                          the page, or only a later part of
+                                          it */
 };
 
 
 typedef struct {
     ngx_uint_t          lock_age;      /* lifetime of the page's lock,
                                           seconds */
-    ngx_msec_t          wait;          /* the longest wait of this request,
+    ngx_msec_t          wait;          /* how long this request waits for the
+                                          page at most, ms */
+    ngx_uint_t          max_waiters;   /* maximum of the requests in this
+                                          worker that wait for the page */
+    uint64_t            cas;           /* CAS of the version of the page that
+                                          the request has seen; 0: none */
+    ngx_msec_t          backoff;       /* the pause without builds of the page
+                                          after a failed one, ms; 0: none */
+    ngx_msec_t          backoff_max;   /* the longest pause without builds of
+                                          the page after repeated failures,
                                           ms */
-    ngx_uint_t          max_waiters;   /* maximum of the requests that wait for
-                                          one page in this worker */
-    uint64_t            cas;           /* CAS of the snapshot that the request
-                                          has seen; 0: none */
-    ngx_msec_t          backoff;       /* the pause of builds after a failure,
-                                          ms; 0: none */
-    ngx_msec_t          backoff_max;   /* the longest pause of builds after
-                                          repeated failures, ms */
-    unsigned            refresh:1;     /* the request does not wait for the
-                                          build of another request */
-    unsigned            has_old:1;     /* the request has a stale page */
-    unsigned            local:1;       /* memcached does not answer: the build
-                                          is for this host alone */
+    unsigned            refresh:1;     /* the request does not wait if another
+                                          request builds the page */
+    unsigned            has_old:1;     /* the request has a stale page to
+                                          serve */
+    unsigned            local:1;       /* memcached does not answer: the page
+                                          is built for this host alone */
 } ngx_mcds_enter_t;
 
 
 /*
- * Puts a waiter at the page of a key.  The key is any text, and is copied.
- * limit is the maximum length of an entry to accept, in bytes.  Returns
+ * Makes a request a waiter of the page of a key, before it looks up, builds or
+ * waits for this page.  The key is any text, and is copied.  limit is the
+ * maximum length of a page to accept from memcached, in bytes.  Returns
  * NGX_ERROR if out of memory.
  */
 
@@ -155,19 +172,21 @@ ngx_int_t ngx_mcds_page_join(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
 
 
 /*
- * Returns a snapshot of the waiter's page that may be served without a lookup
- * by waiter->local, or NULL.  The reference is the page's, not the caller's.
- * A page that each request must revalidate is never returned: another request
- * may have learned of a newer one.
+ * Returns a snapshot of the waiter's page, from a copy on this host, that may
+ * be served without asking memcached, as waiter->local says, or NULL.  The
+ * reference is the page's, not the caller's.  A page that each request must
+ * revalidate is never returned: another request may have learned of a newer
+ * one.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_known(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Reads the page of a waiter.  The outcome is FOUND, MISSING or FAILED; the
- * snapshot may also be a list of headers or a mark, even that of a purge.
- * With waiter->local a copy of this host is FOUND if memcached confirms it, or
+ * Reads the page of a waiter from memcached.  The outcome is
+ * NGX_MCDS_PAGE_FOUND, _MISSING or _FAILED; instead of the page, the list of
+ * headers that it varies by may be found, or a mark, even that of a purge.
+ * With waiter->local a copy on this host is FOUND if memcached confirms it, or
  * does not answer.  The requests of one turn of the event loop share one read.
  * The handler is called once, not from inside of this call.  Returns
  * NGX_ERROR, and calls no handler, if out of memory.
@@ -201,27 +220,27 @@ ngx_int_t ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter,
 
 
 /*
- * Stops waiting for memcached in a waiter.  If the waiter waits for an answer
- * of memcached, its handler is called, from inside of this call, with the
- * outcome that a missing answer has.  Has no effect on a waiter that waits for
- * a build.
+ * Ends the wait of a waiter (a request) for memcached.  If it waits for a
+ * reply about its page, its handler is called, from inside of this call, as if
+ * memcached did not answer.  Has no effect on a waiter that waits for a build
+ * of the page.
  */
 
 void ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Hands the build of a page over to another waiter, whose request ends the
- * build.  The waiter "from" has then left the page.
+ * Hands the build of a page over to another request's waiter; that request
+ * ends the build.  The waiter "from" has then left the page.
  */
 
 void ngx_mcds_page_hand(ngx_mcds_waiter_t *from, ngx_mcds_waiter_t *to);
 
 
 /*
- * Returns the list of headers that the waiter's page varies by, see
- * ngx_mcds_vary.h, if it varies and this worker remembers the list; otherwise
- * NULL.  The reference is the page's.
+ * Returns the list of headers that the page of a waiter (a request) varies by,
+ * see ngx_mcds_vary.h, if it varies and this worker remembers the list;
+ * otherwise NULL.  The reference is the page's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_list(ngx_mcds_waiter_t *waiter);
@@ -229,8 +248,8 @@ ngx_mcds_snapshot_t *ngx_mcds_page_list(ngx_mcds_waiter_t *waiter);
 
 /*
  * Returns 1 if memcached has confirmed the list of headers that a page varies
- * by so recently that timed copies of its variants may be served without
- * asking.
+ * by so recently that, with NGX_MCDS_LOCAL_TIMED, copies of the page's
+ * variants may be served without asking memcached.
  */
 
 ngx_uint_t ngx_mcds_page_list_known(ngx_mcds_waiter_t *waiter);
@@ -238,18 +257,19 @@ ngx_uint_t ngx_mcds_page_list_known(ngx_mcds_waiter_t *waiter);
 
 /*
  * Asks memcached whether the remembered list of headers that a page varies by
- * is still the current one.  The outcome is FOUND, with the list, MISSING or
- * FAILED.  Returns NGX_ERROR, and calls no handler, if out of memory.
+ * is still the current one.  The outcome is NGX_MCDS_PAGE_FOUND, with the
+ * list, _MISSING or _FAILED.  Returns NGX_ERROR, and calls no handler, if out
+ * of memory.
  */
 
 ngx_int_t ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Returns a snapshot of the waiter's variant, if the build of this variant in
- * another worker of the host has also made the page's list of headers, at most
- * age ms ago, while memcached did not answer; otherwise NULL.  The reference
- * is the caller's.
+ * Returns a snapshot of the variant of a page that a waiter (a request) needs,
+ * if another worker of the host has built this variant together with the
+ * page's list of headers, at most age ms ago, while memcached did not answer;
+ * otherwise NULL.  The reference is the caller's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_first(ngx_mcds_waiter_t *waiter,
@@ -257,21 +277,25 @@ ngx_mcds_snapshot_t *ngx_mcds_page_first(ngx_mcds_waiter_t *waiter,
 
 
 /*
- * Returns 1 if a request of this worker has found the page of the key, in the
- * waiter's pool, since the last call for this key.
+ * Returns 1 if a request of this worker has found the page of a key, in the
+ * waiter's pool, since the last call of this function for the key.
  */
 
 ngx_uint_t ngx_mcds_page_used(ngx_mcds_waiter_t *waiter, ngx_str_t *key);
 
 
-/* Returns the key of the waiter's page. */
+/*
+ * Returns the key of the page that a waiter (a request) looks up, builds or
+ * waits for.
+ */
 ngx_str_t *ngx_mcds_page_key(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Removes a waiter from its page.  A lookup or wait of the waiter is canceled;
- * a build that has not ended counts as NGX_MCDS_BUILD_FAILED.  May be called
- * at any time, more than once, and for a waiter of zeroed memory.
+ * Removes a waiter from its page.  The request does not look up the page or
+ * wait for it any more; a build that has not ended counts as
+ * NGX_MCDS_BUILD_FAILED. May be called at any time, more than once, and for a
+ * waiter of zeroed memory.
  */
 
 void ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter);
@@ -279,8 +303,8 @@ void ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter);
 
 /*
  * Gives this worker n counters of ended builds that all workers of the host
- * share.  Called once, when the worker starts.  Whenever a page was built, a
- * counter is incremented, which the hash of the key chooses; so waiting
+ * share.  Called once, when the worker starts.  Whenever a page was built, the
+ * counter that its key selects is incremented; so requests that wait in other
  * workers notice the end of a build without asking memcached.
  */
 

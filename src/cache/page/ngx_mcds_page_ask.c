@@ -45,8 +45,8 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
     }
 
     /*
-     * the page is read on the connection of its lock, after the command that
-     * asks for the lock
+     * memcached is asked for the page on the connection that asks for the
+     * page's lock, after the command for the lock
      */
 
     ngx_mcds_page_ask(page, page->base == 0);

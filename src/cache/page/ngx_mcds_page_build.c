@@ -16,8 +16,8 @@
 
 
 /*
- * the time for which a refresh that has found the page's lock held is not
- * repeated, ms
+ * the time for which a request does not try again to refresh a page whose lock
+ * another one has held, ms
  */
 #define NGX_MCDS_HELD             100
 
@@ -59,8 +59,9 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 
 
 /*
- * Judges the answers of memcached about the lock and the page.  Returns
- * NGX_AGAIN if another answer is to come, otherwise NGX_OK.
+ * Continues after a reply of memcached about the lock of a page, or about the
+ * page itself.  Returns NGX_AGAIN if another reply is to come, otherwise
+ * NGX_OK.
  */
 
 static ngx_int_t
@@ -76,7 +77,10 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
     case NGX_AGAIN:
 
-        /* memcached has another page by now, whose value is being read */
+        /*
+         * memcached has a newer version of the page by now, whose value is
+         * being read
+         */
 
         return NGX_AGAIN;
 
@@ -94,7 +98,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
         ngx_mcds_snapshot_unref(snapshot);
         break;
 
-    default: /* NGX_DECLINED: the page has not changed */
+    default: /* NGX_DECLINED: memcached has no newer page than before */
 
         if (page->state == NGX_MCDS_LOCKING) {
             ngx_mcds_page_step_lock(page);
@@ -111,8 +115,9 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
 
 /*
- * Returns NGX_OK if page->snapshot is another page than that of page->base,
- * NGX_DECLINED if there is none, and NGX_AGAIN if its value is being read.
+ * Returns NGX_OK if page->snapshot, which was read from memcached, is another
+ * version than the one with the CAS page->base, NGX_DECLINED if there is no
+ * other version, and NGX_AGAIN if its value is being read.
  */
 
 static ngx_int_t
@@ -128,7 +133,7 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
     {
         /*
          * the page was purged, and no request may use the old version: the
-         * requests continue to wait
+         * requests continue to wait for a new one
          */
 
         page->base = page->snapshot->item_id.cas;
@@ -155,9 +160,9 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
     if (page->page_cas == page->foreign) {
 
         /*
-         * the item needs a feature that this build of mcds lacks, and stays
-         * for other hosts: an add, or a set with another CAS, does not replace
-         * it
+         * the page's item in memcached needs a feature that this build of mcds
+         * lacks, and stays for other hosts: an add, or a set with another CAS,
+         * does not replace it
          */
 
         return NGX_DECLINED;
@@ -169,8 +174,8 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
     }
 
     /*
-     * an item of memcached that is not a page is replaced by the built page,
-     * unless the item changes meanwhile
+     * the item of memcached under the page's key is not a page: the built page
+     * replaces it, unless the item changes meanwhile
      */
 
     page->base = page->page_cas;
@@ -191,8 +196,8 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
     if (page->lease_rc != NGX_MCDS_NOT_STORED) {
 
         /*
-         * The page is built: this worker has the lock, or no lock is
-         * available; then the build is for this host alone.
+         * This worker builds the page: it has the page's lock, or memcached
+         * did not grant any lock; then the page is built for this host alone.
          */
 
         ngx_mcds_page_build(page);
@@ -259,8 +264,8 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
 
 /*
- * continues after all answers about the lock and the page have come, when
- * their owner has got its outcome already
+ * continues after memcached has replied about the page and its lock, when the
+ * request that asked for the lock did not wait for these replies
  */
 
 static void
@@ -314,7 +319,7 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
         /*
          * another worker of this host builds the page, but memcached has lost
-         * its lock
+         * the lock of that build
          */
 
         ngx_mcds_page_release(page);
@@ -345,8 +350,8 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
 
 /*
- * Begins a build.  The origin is requested from here on: all requests that
- * wait for the page by now may use it.
+ * Begins the build of a page.  The origin is requested from here on: all
+ * requests that wait for the page by now may use the result.
  */
 
 void
@@ -377,8 +382,9 @@ ngx_mcds_page_begin(ngx_mcds_waiter_t *waiter)
 
 
 /*
- * Follows the build of another worker or host: the request that asked for the
- * lock continues with its stale page, or waits.
+ * Follows the build of a page by another worker or host: the request that
+ * asked for the page's lock continues with its stale page, or waits for the
+ * build.
  */
 
 static void
@@ -437,10 +443,10 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
     }
 
     /*
-     * The pause of builds after a failure: if requests have a stale page, the
-     * pause doubles with each failure.  If they have none, there is no pause,
-     * or the error of one client would become the error of all: only the
-     * requests that have waited for this build get its failure.
+     * The pause without builds of a page after a failed one: if requests have
+     * a stale page, the pause doubles with each failure.  If they have none,
+     * there is no pause, or the error of one client would become the error of
+     * all: only the requests that have waited for this build fail with it.
      */
 
     period = page->old ? page->backoff : 0;

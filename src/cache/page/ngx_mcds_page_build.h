@@ -17,33 +17,33 @@
 
 
 /*
- * Asks for the lock of a page, and reads the page.  page->answered is called
- * after both answers.  With at_once the lock is also taken during a pause
- * after a failure.
+ * Asks memcached for the lock of a page, and for the page.  page->answered is
+ * called after both replies.  If at_once is set, the lock is also taken during
+ * a pause after a failed build.
  */
 
 void ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once);
 
 
 /*
- * Looks whether the lock of a page is still held, and reads the page.
- * page->answered is called after both answers.
+ * Asks memcached whether the lock of a page is still held, and for the page.
+ * page->answered is called after both replies.
  */
 
 void ngx_mcds_page_ask_again(ngx_mcds_page_t *page);
 
 
 /*
- * Reads a page: with whole its value, otherwise only its CAS.  page->answered
- * is called after all answers.
+ * Reads a page from memcached: with "whole" its value, otherwise only its CAS.
+ * page->answered is called after the last reply about the page and its lock.
  */
 
 void ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
 
 
 /*
- * Asks for the lock of a page for the owner's build; cas is that of the page
- * that the owner has seen, or 0.
+ * Asks memcached for the lock of a page, so that the request "owner" builds
+ * the page; cas is that of the version that the request has seen, or 0.
  */
 
 void ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_waiter_t *owner,
@@ -51,46 +51,50 @@ void ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_waiter_t *owner,
 
 
 /*
- * Continues a build after the answers about the lock and the page; this is
- * page->answered of a build.
+ * Continues when memcached has replied about a page and its lock: builds the
+ * page, waits, or serves it.  page->answered points to this function.
  */
 
 void ngx_mcds_page_step(ngx_mcds_page_t *page);
 
 
 /*
- * Calls the handler of the page's owner with the outcome of the answers so
- * far, and asks memcached nothing more.  Until all answers have come the page
- * is built for this host alone.
+ * Calls the handler of the request that asks for a page's lock, with the
+ * outcome of the replies that memcached has sent so far.  Until all replies
+ * have come the page is built for this host alone.
  */
 
 void ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page);
 
 
 /*
- * Makes the page's owner or, if that request has ended, the next waiter build
- * the page.  The lock of the build is page->lease; NULL: there is none.
+ * Makes the request that has asked for a page's lock, or, if that request has
+ * ended, the next waiter build the page.  The lock of the build is
+ * page->lease; NULL: there is none.
  */
 
 void ngx_mcds_page_build(ngx_mcds_page_t *page);
 
 
-/* Begins the build of a waiter, whose request goes to the origin now. */
+/*
+ * Begins the build of a page by a waiter's request, which goes to the origin
+ * now.
+ */
 
 void ngx_mcds_page_begin(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Ends a failed build of a page: the next waiter builds or, with backoff, all
- * waiters get the outcome of a failure.
+ * Ends a failed build of a page: the next waiting request builds the page or,
+ * if "backoff" is set, all waiting requests learn that the build has failed.
  */
 
 void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
 
 
 /*
- * The handler of the timer of ngx_mcds_page_set_poll(): looks for the page
- * that another worker builds.
+ * The handler of the timer of ngx_mcds_page_set_poll(): looks whether the page
+ * that another worker builds is ready.
  */
 
 void ngx_mcds_page_poll_handler(ngx_event_t *ev);

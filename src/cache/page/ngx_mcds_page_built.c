@@ -77,8 +77,8 @@ ngx_mcds_page_store(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
     }
 
     /*
-     * the body of a page in parts that comes without ngx_mcds_split_t is
-     * stored already: the page was in memcached, and is renewed
+     * a page with a body in parts, but without ngx_mcds_split_t, is a renewed
+     * one: its body is in memcached already
      */
 
     store->renewed = ngx_mcds_body_apart(&store->snapshot->entry);
@@ -90,8 +90,8 @@ ngx_mcds_page_store(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 
 
 /*
- * Ends a build with a page, and stores the page.  Returns NGX_ERROR if out of
- * memory; then the build has failed.
+ * Ends the build of a page, and stores the page in memcached.  Returns
+ * NGX_ERROR if out of memory; then the build has failed.
  */
 
 static ngx_int_t
@@ -163,8 +163,8 @@ ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
 
 
 /*
- * Creates ngx_mcds_store_t, the store of a page.  The value and the split of
- * *storing are taken over, even if the result is NULL.
+ * Creates ngx_mcds_store_t, the state of storing a page.  The value and the
+ * split body in *storing are taken over, even if the result is NULL.
  */
 
 static ngx_mcds_store_t *
@@ -213,7 +213,7 @@ ngx_mcds_store_create(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 }
 
 
-/* Counts the end of a page's build. */
+/* Counts how the build of a page has ended. */
 
 static void
 ngx_mcds_store_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how)

@@ -38,18 +38,18 @@ typedef enum {
 
 
 /*
- * Returns the id of the waiter's build, which the caller writes into the entry.
- * Requests on all hosts that wait for the build recognize its page by the id;
- * other pages may appear meanwhile, such as an old one of a memcached that has
- * returned.  0: the waiter does not build.
+ * Returns the id of a request's build of a page, which the caller writes into
+ * the page's entry; 0: the waiter does not build.  Requests on all hosts that
+ * wait for the build recognize the page by this id; other versions may appear
+ * meanwhile, such as an old one of a memcached that has returned.
  */
 
 uint64_t ngx_mcds_page_build_id(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Returns the maximum length of the waiter's page in one item of memcached, as
- * far as known; bytes.
+ * Returns the maximum length of a page in one item of the memcached servers
+ * that the waiter (a request) uses, as far as known; bytes.
  */
 
 size_t ngx_mcds_page_item(ngx_mcds_waiter_t *waiter);
@@ -57,7 +57,7 @@ size_t ngx_mcds_page_item(ngx_mcds_waiter_t *waiter);
 
 /*
  * Creates ngx_mcds_split_t, which stores the body of a page in parts, for a
- * page that is too long for one item.  Returns NULL if the servers take no
+ * page that is too long for one item.  Returns NULL if the servers accept no
  * parts, or if out of memory.
  */
 
@@ -65,10 +65,10 @@ ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Ends the build of a waiter without a page.  With NGX_MCDS_BUILD_PASS, value
- * is a hit-for-miss mark, whose reference is taken over, and ttl its time to
- * live in memcached, in seconds.  With NGX_MCDS_BUILD_FAILED and
- * NGX_MCDS_BUILD_BACKOFF value is NULL.
+ * Ends a request's build of a page without a page to store.  With
+ * NGX_MCDS_BUILD_PASS, value is a hit-for-miss mark, whose reference is taken
+ * over, and ttl its time to live in memcached, in seconds.  With
+ * NGX_MCDS_BUILD_FAILED and NGX_MCDS_BUILD_BACKOFF value is NULL.
  */
 
 void ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
@@ -77,8 +77,8 @@ void ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
 
 /*
  * The handler that is called once when a page was stored, maybe from inside of
- * ngx_mcds_page_store().  rc is the result of memcached; snapshot is the page
- * that was to be stored, or NULL.
+ * ngx_mcds_page_store().  rc is the result of the memcached command; snapshot
+ * is the page that was to be stored, or NULL.
  */
 
 typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
@@ -101,16 +101,17 @@ typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
 
 typedef struct {
     ngx_mcds_value_t       *value;
-    ngx_mcds_entry_t       *entry;     /* the entry, only with split */
-    ngx_mcds_split_t       *split;     /* the body in parts, or NULL */
-    ngx_mcds_snapshot_t    *first;     /* variant that was built with the list
-                                          of headers, or NULL */
+    ngx_mcds_entry_t       *entry;     /* the page's entry, only with split */
+    ngx_mcds_split_t       *split;     /* the page's body in parts, or NULL */
+    ngx_mcds_snapshot_t    *first;     /* variant of the page that was built
+                                          together with this list of headers,
+                                          or NULL */
     uint64_t                cas;
     uint32_t                ttl;       /* the page's time to live in memcached,
                                           only of a build, seconds; 0: no
                                           expiry */
-    ngx_mcds_stored_pt      handler;   /* called when the page was stored, or
-                                          NULL */
+    ngx_mcds_stored_pt      handler;   /* called when memcached has stored or
+                                          refused the page, or NULL */
     void                   *data;
 
     unsigned                renewed:1; /* only of a build: the page has the body
@@ -120,12 +121,13 @@ typedef struct {
 
 
 /*
- * Stores a page, and ends the build of the waiter, if it has one.  The result
- * of a build is stored, unless meanwhile another page was stored or the old
- * page was deleted, and unless memcached is known to refuse its length.  The
- * waiters in this worker get the page before memcached has answered; a page
- * with a split body, when the parts are stored.  Returns NGX_ERROR if out of
- * memory: the build has failed, and the handler is not called.
+ * Stores a page in memcached, and ends the waiter's build of the page, if it
+ * has one.  The page of a build is stored, unless meanwhile another page was
+ * stored or the old page was deleted, and unless memcached is known to refuse
+ * its length.  The requests that wait for the page in this worker get it
+ * before memcached has replied; a page with a split body, when the parts are
+ * stored. Returns NGX_ERROR if out of memory: the build has failed, and the
+ * handler is not called.
  */
 
 ngx_int_t ngx_mcds_page_store(ngx_mcds_waiter_t *waiter,
@@ -133,8 +135,9 @@ ngx_int_t ngx_mcds_page_store(ngx_mcds_waiter_t *waiter,
 
 
 /*
- * Creates a snapshot of a finished entry of a page, for the waiter's own
- * request.  Returns NULL if value is not a valid entry, or if out of memory.
+ * Creates a snapshot (the page in memory) from the finished entry of a page,
+ * for the waiter's own request.  Returns NULL if value is not a valid entry,
+ * or if out of memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_copy(ngx_mcds_waiter_t *waiter,

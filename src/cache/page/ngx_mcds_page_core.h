@@ -25,50 +25,58 @@ typedef struct ngx_mcds_read_s  ngx_mcds_read_t;
 
 
 struct ngx_mcds_page_s {
-    ngx_mcds_index_node_t  node;       /* node in the index of pages; idle: the
-                                          page has no references */
+    ngx_mcds_index_node_t  node;       /* node in the index of pages; the index
+                                          may drop the page, which is called
+                                          idle, while it has no references */
     ngx_uint_t             refs;
 
     ngx_mcds_pool_t       *pool;
     size_t                 limit;
-    ngx_mcds_read_t       *read;       /* read of the page in this turn of the
-                                          event loop, or NULL */
-    ngx_mcds_read_t       *confirm;    /* read that confirms the list of headers
-                                          in this turn, or NULL */
+    ngx_mcds_read_t       *read;       /* read of the page from memcached in
+                                          this turn of the event loop, or
+                                          NULL */
+    ngx_mcds_read_t       *confirm;    /* command of this turn of the event
+                                          loop that asks memcached to confirm
+                                          the list of headers, or NULL */
     ngx_mcds_snapshot_t   *list;       /* the list of headers that the page
                                           varies by, as last seen, or NULL */
     /*
-     * frees the list of headers that the page varies by; NULL: there was none
+     * function that frees the list of headers that the page varies by; NULL:
+     * the page has had no list
      */
     void                 (*forget)(ngx_mcds_page_t *page);
-    uint64_t               list_asked; /* time when memcached confirmed the list
-                                          of headers; 0: not yet */
-    /* the purge counter when memcached was asked about the list of headers */
+    uint64_t               list_asked; /* time when memcached confirmed the
+                                          list of headers that the page varies
+                                          by; 0: not yet */
+    /*
+     * the page's purge counter when memcached was asked about the list of
+     * headers that the page varies by
+     */
     ngx_atomic_uint_t      list_purges;
 
     ngx_uint_t             state;
-    ngx_mcds_waiter_t     *owner;      /* the request that asks for the lock or
-                                          builds the page; NULL: none, or it has
-                                          ended */
+    ngx_mcds_waiter_t     *owner;      /* the request that asks for the page's
+                                          lock or builds the page; NULL: none,
+                                          or the request has ended */
     ngx_queue_t            waiters;
     ngx_uint_t             nwaiters;
 
     ngx_uint_t             lock_age;
     ngx_mcds_lease_t      *lease;
-    uint64_t               base;       /* CAS of the page that the build
-                                          replaces; 0: none */
-    ngx_mcds_snapshot_t   *built;      /* the built page while its state is
-                                          STORING */
+    uint64_t               base;       /* CAS of the version of the page that
+                                          the build replaces; 0: none */
+    ngx_mcds_snapshot_t   *built;      /* the built page while it is being
+                                          stored */
     uint64_t               awaited;    /* id of the page's build that requests
                                           wait for, here or elsewhere; 0:
                                           unknown */
-    uint64_t               before;     /* id of the page's build before
-                                          "awaited", whose page may be found
+    uint64_t               before;     /* id of the build before "awaited":
+                                          requests may still find its page
                                           now */
 
     /*
-     * the answers of memcached about the lock and the page, and the function
-     * that is called after both
+     * the function that is called when memcached has replied about the page
+     * and about its lock, and these replies
      */
     void                 (*answered)(ngx_mcds_page_t *page);
     ngx_mcds_op_t          lease_op;
@@ -77,19 +85,22 @@ struct ngx_mcds_page_s {
     ngx_uint_t             lease_rc;
     ngx_uint_t             page_rc;
     uint64_t               page_cas;
-    uint64_t               foreign;    /* CAS of a page that needs a feature
-                                          that this build lacks, and another
-                                          host may have; 0: none */
+    uint64_t               foreign;    /* CAS of a version of the page that
+                                          needs a feature that this build of
+                                          mcds lacks, and another host may
+                                          have; 0: none */
     ngx_mcds_snapshot_t   *snapshot;
-    ngx_mcds_snapshot_t   *split;      /* the page found, while its parts are
-                                          checked */
+    ngx_mcds_snapshot_t   *split;      /* the page found in memcached, while it
+                                          is checked whether all parts of its
+                                          body are there */
 
-    ngx_mcds_cut_t         cut;        /* parts of the last page seen in
-                                          memcached that had parts */
-    uint64_t               cut_cas;    /* CAS of the last page with parts; 0:
-                                          none */
+    ngx_mcds_cut_t         cut;        /* parts of the body of the last version
+                                          seen in memcached that had parts */
+    uint64_t               cut_cas;    /* CAS of the last version of the page
+                                          with a body in parts; 0: none */
     void                  *cut_signed; /* the secrets that have signed the last
-                                          page with parts, or NULL */
+                                          version of the page with a body in
+                                          parts, or NULL */
 
     ngx_event_t            poll;
     ngx_msec_t             poll_delay;
@@ -98,62 +109,69 @@ struct ngx_mcds_page_s {
     uint32_t               number;     /* CRC of the page's key, the same in all
                                           workers */
 
-    uint64_t               held_until; /* time before which no refresh asks for
-                                          the lock, which was held; 0: any
-                                          may */
-    uint64_t               held_cas;   /* CAS of the page to which held_until
-                                          applies */
+    uint64_t               held_until; /* time before which no refresh of the
+                                          page asks for its lock again, which
+                                          another worker held; 0: any may */
+    uint64_t               held_cas;   /* CAS of the version of the page to
+                                          which held_until applies */
 
-    ngx_msec_t             backoff;    /* the pause of builds after a failure,
-                                          ms */
+    ngx_msec_t             backoff;    /* the pause without builds of the page
+                                          after a failed one, ms */
     ngx_msec_t             backoff_max;
-    ngx_mcds_lease_left_t  kept;       /* state that the last owner of the lock
-                                          has left */
-    ngx_uint_t             step;       /* failed builds in a row that this
-                                          worker knows of */
+    ngx_mcds_lease_left_t  kept;       /* state that the last worker with the
+                                          page's lock has left */
+    ngx_uint_t             step;       /* failed builds of the page in a row
+                                          that this worker knows of */
     /*
-     * time when the pause of builds after a failure ends; 0: there is no pause
+     * time when the pause without builds of the page after a failed one ends;
+     * 0: there is no pause
      */
     uint64_t               failed_until;
-    uint64_t               failed_cas; /* CAS of the page when the build
+    uint64_t               failed_cas; /* CAS of the page when the last build
                                           failed */
 
-    ngx_mcds_hold_t        hold;       /* claim to build among the workers of
-                                          this host */
+    ngx_mcds_hold_t        hold;       /* claim of this worker to build the
+                                          page, which keeps other workers of
+                                          the host from building it */
     ngx_msec_t             here_since;
 
-    ngx_mcds_snapshot_t   *mine;       /* copy of the page kept by this worker,
-                                          or NULL */
+    ngx_mcds_snapshot_t   *mine;       /* copy of the page in the memory of
+                                          this worker, or NULL */
     ngx_queue_t            mine_lru;
-    ngx_uint_t             mine_reads; /* number of uses of the copy of this
-                                          worker */
-    uint64_t               mine_asked; /* time when memcached confirmed that
-                                          the copy of this worker is current */
+    ngx_uint_t             mine_reads; /* number of uses of this worker's copy
+                                          of the page */
+    uint64_t               mine_asked; /* time when memcached confirmed this
+                                          worker's copy of the page */
     /*
-     * the purge counter when memcached was asked about the copy, see
-     * ngx_mcds_local.h
+     * the page's purge counter when memcached was asked about this worker's
+     * copy of the page, see ngx_mcds_local.h
      */
     ngx_atomic_uint_t      mine_purges;
     ngx_atomic_uint_t      purges;     /* the purge counter when the page was
                                           read, or its build began */
-    ngx_uint_t             place;      /* number of the page's purge counter */
+    ngx_uint_t             place;      /* number of the purge counter that the
+                                          page shares with other pages */
 
     size_t                 refused;    /* length of the page that memcached has
                                           refused, or 0 */
     uint64_t               refused_until;
 
-    unsigned               old:1;      /* requests have a stale page */
-    unsigned               unheard:1;  /* with the state LOCAL: memcached does
-                                          not answer */
+    unsigned               old:1;      /* requests have a stale page to
+                                          serve */
+    unsigned               unheard:1;  /* while another worker of this host
+                                          builds: memcached does not answer */
     unsigned               local:1;    /* this host keeps copies of the page */
-    unsigned               named:1;    /* hold.id, the page's id, is set */
-    unsigned               big:1;      /* the last value of the page was
-                                          large */
-    unsigned               whole:1;    /* the page is read with its value */
-    unsigned               used:1;     /* the page was found since the last call
-                                          of ngx_mcds_page_used() */
-    unsigned               hurried:1;  /* further answers about the lock and the
-                                          page are ignored */
+    unsigned               named:1;    /* hold.id, the page's id in the shared
+                                          memory zone, is set */
+    unsigned               big:1;      /* the last value of the page, read or
+                                          built, was large */
+    unsigned               whole:1;    /* the page is read from memcached with
+                                          its value */
+    unsigned               used:1;     /* a request has found the page since
+                                          the last call of
+                                          ngx_mcds_page_used() */
+    unsigned               hurried:1;  /* further replies of memcached about
+                                          the page and its lock are ignored */
     ngx_str_t              key;
 };
 
@@ -171,8 +189,8 @@ ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key);
 
 
 /*
- * Prepares a GET of the page's item in memcached, or of the fields of the item
- * in want.
+ * Prepares a GET of the page's item from memcached; want says which fields of
+ * the item are needed.
  */
 
 void ngx_mcds_page_request(ngx_mcds_page_t *page, ngx_mcds_request_t *req,
@@ -185,14 +203,14 @@ void ngx_mcds_page_ref(ngx_mcds_page_t *page);
 
 
 /*
- * Drops a reference of a page.  After the last one the page becomes idle: the
- * worker remembers it until other idle pages take its place.
+ * Drops a reference of a page.  After the last one the worker only remembers
+ * the page, until other unused pages take its place.
  */
 
 void ngx_mcds_page_unref(ngx_mcds_page_t *page);
 
 
-/* Changes the state of a page; no other code changes it. */
+/* Changes the state of a page's build; no other code changes it. */
 
 void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
 
@@ -224,8 +242,8 @@ ngx_atomic_t *ngx_mcds_page_sequence(ngx_mcds_page_t *page);
 
 
 /*
- * Increments the counter of ended builds of a page, so that waiters in other
- * workers look for the page.
+ * Increments the page's counter of ended builds, so that requests that wait in
+ * other workers look for the page.
  */
 
 void ngx_mcds_page_moved(ngx_mcds_page_t *page);

@@ -58,8 +58,9 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
         }
 
         /*
-         * without an answer of memcached the build is for this host alone; no
-         * other worker can wait for a page that cannot be stored
+         * if memcached did not answer, or has refused the page, it is built
+         * for this host alone, as requests of other hosts cannot get it from
+         * memcached
          */
 
         if (enter->local
@@ -91,8 +92,8 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
 
 
 /*
- * Without memcached the claim of a page decides whether this worker or another
- * one of this host builds it.
+ * If memcached does not answer, the claim of a page, which the workers of the
+ * host share, decides whether this worker or another one builds the page.
  */
 
 static ngx_int_t

@@ -14,20 +14,20 @@
 
 
 /*
- * the time without another build after which the failures of a page's builds
- * are counted from zero again, seconds
+ * the time without another build after which the failed builds of a page are
+ * counted from zero again, seconds
  */
 #define NGX_MCDS_FORGET           10
 
 /*
- * the time for which waiters on other hosts can see that a build has failed,
- * seconds
+ * the time for which requests that wait on other hosts can see that a build of
+ * a page has failed, seconds
  */
 #define NGX_MCDS_NOTICE           2
 
 /*
- * the time for which waiters in other workers can see that a build has failed,
- * ms
+ * the time for which requests that wait in other workers can see that a build
+ * of a page has failed, ms
  */
 #define NGX_MCDS_TOLD             30
 
@@ -39,8 +39,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
     ngx_mcds_local_left_t  left;
 
     /*
-     * a build that is handed over to another request stays the same build for
-     * all its waiters
+     * a build of a page that is handed over to another request keeps its id
+     * for all requests that wait for it
      */
 
     if (page->lease) {
@@ -75,8 +75,9 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
         if (page->lease) {
 
             /*
-             * memcached, which gave the lock of the page, is right: the claim
-             * is outdated
+             * memcached, which gave this worker the lock of the page, is
+             * right: the claim in the shared memory zone, that another worker
+             * builds, is outdated
              */
 
             return NGX_OK;
@@ -120,9 +121,9 @@ ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
 
 
 /*
- * Sets the id of the page's current build, and keeps the id of the one before.
- * Requests may still wait for that one: the next build may begin before this
- * worker has seen the page of the last one.
+ * Sets the id of the page's current build, and keeps the id of the build
+ * before. Requests may still wait for that one: the next build may begin
+ * before this worker has seen the page of the last one.
  */
 
 void
@@ -160,8 +161,8 @@ ngx_mcds_page_release(ngx_mcds_page_t *page)
 
 
 /*
- * Gives up the lock and the claim after a failed build, and leaves the number
- * of failures to their next owner.
+ * Gives up the lock of a page and the claim to build it after a failed build,
+ * and leaves the number of failures to the next worker that gets them.
  */
 
 void
@@ -195,10 +196,10 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
 
 
 /*
- * Gives the built page to waiters in other workers: those that get no answer
- * from memcached take the copy from the shared memory zone.  If the zone
- * cannot take the copy, because it is large, each of these workers has to
- * build.
+ * Gives the built page to requests that wait in other workers: those that get
+ * no reply from memcached take the copy from the shared memory zone.  If the
+ * zone cannot take the copy, because it is large, each of these workers has to
+ * build the page itself.
  */
 
 void

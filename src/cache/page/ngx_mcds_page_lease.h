@@ -33,8 +33,8 @@ void ngx_mcds_page_release(ngx_mcds_page_t *page);
 
 /*
  * Gives up the lock of a page and the claim to build it after a failed build.
- * The lock tells other hosts, and the claim other workers, not to build for
- * period ms; 0: only the requests that wait now are told.
+ * During the next "period" ms the lock tells other hosts, and the claim other
+ * workers, not to build the page; 0: only the requests that wait now are told.
  */
 
 void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
@@ -42,8 +42,8 @@ void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
 
 /*
  * Puts a built page into the shared memory zone, if other workers wait for it,
- * so that they get it while memcached does not answer; gives up the claim to
- * build the page.  snapshot may be NULL.
+ * so that they get it while memcached does not answer, and gives up the claim
+ * to build the page.  snapshot is the page, or NULL if there is none.
  */
 
 void ngx_mcds_page_share_copy(ngx_mcds_page_t *page,
@@ -59,16 +59,16 @@ void ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build);
 
 
 /*
- * Starts a pause of builds: for this many ms this worker does not build a page
- * that replaces page->base.
+ * Starts a pause without builds: for this many ms this worker does not build a
+ * page that replaces the version with the CAS page->base.
  */
 
 void ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left);
 
 
 /*
- * Returns 1 during a pause of the page's builds, if the CAS of the page has
- * not changed since the failure.
+ * Returns 1 during the pause after a failed build of a page, if the CAS of the
+ * page has not changed since the failure.
  */
 
 ngx_uint_t ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas);

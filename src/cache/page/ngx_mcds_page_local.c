@@ -16,13 +16,16 @@
 
 
 /*
- * the maximum age of copies of pages in the shared memory zone, ms: they last
- * while there is room
+ * the maximum age of copies of pages in the shared memory zone, ms: usually a
+ * copy is dropped earlier, to make room for another
  */
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
 
 
-/* a copy that is used so often moves into a file, which costs a write of it */
+/*
+ * the number of uses after which a worker's copy of a page moves into a file;
+ * the move costs a write of the copy
+ */
 #define NGX_MCDS_FILE_READS       4
 
 
@@ -30,15 +33,15 @@ static size_t ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot);
 static void ngx_mcds_page_file(ngx_mcds_page_t *page);
 
 
-/* the copies of pages that this worker keeps, and their size */
+/* the copies of pages that this worker keeps in its memory, and their size */
 
 static ngx_queue_t  ngx_mcds_pages_mine;
 static size_t       ngx_mcds_pages_kept;
 
 
 /*
- * returns the size of a copy of a page, with the memory that is prepared for
- * each header
+ * returns the size that is counted for a copy of a page, with the memory that
+ * is prepared for each header
  */
 
 static size_t
@@ -154,8 +157,8 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
         snapshot = page->mine;
 
         /*
-         * if the clock was set back since the copy was kept, the copy is from
-         * the future
+         * if the clock was set back since the copy of the page was kept, the
+         * copy is from the future
          */
 
         if (snapshot->entry.created > ngx_mcds_now() + NGX_MCDS_SKEW_MAX) {
@@ -185,8 +188,8 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
 
 
 /*
- * Moves the copy of this worker into a file, so that sendfile() can send its
- * body.  Requests that use the copy now go on with the one in memory.
+ * Moves this worker's copy of a page into a file, so that sendfile() can send
+ * its body.  Requests that use the copy now go on with the one in memory.
  */
 
 static void
@@ -241,8 +244,8 @@ ngx_mcds_snapshot_t *
 ngx_mcds_page_unasked(ngx_mcds_page_t *page)
 {
     /*
-     * after a purge only the shared memory zone knows whether a copy of the
-     * page may be used
+     * after a purge only the shared memory zone knows whether the copy of the
+     * page may be used: the worker's own copy is dropped
      */
 
     if (page->mine_purges != ngx_mcds_local_purges(page->place)) {

@@ -17,7 +17,8 @@
 
 
 /*
- * the longest time between two looks for a page that another worker builds, ms
+ * the longest time between two questions to memcached about a page that
+ * another worker builds, ms
  */
 #define NGX_MCDS_POLL_MAX         100
 
@@ -48,8 +49,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     if (page->state == NGX_MCDS_STORING) {
 
         /*
-         * a body in parts is not yet stored completely: the waiters get the
-         * page at the end
+         * the page has a body in parts that is not yet stored completely: the
+         * waiting requests get the page when it is
          */
 
         if (page->built) {
@@ -74,8 +75,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     if (page->hurried) {
 
         /*
-         * the page is looked for again when memcached has answered the last
-         * questions about it
+         * this worker asks memcached for the page again when memcached has
+         * replied to the last commands about it
          */
 
         return;
@@ -96,7 +97,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     }
 
     /*
-     * the jitter of the delay between two looks for the page only shortens it
+     * the random part of the delay between two questions about the page only
+     * shortens the delay
      */
 
     delay = ngx_min(page->poll_delay * 3 / 2 + 1, NGX_MCDS_POLL_MAX);
@@ -109,7 +111,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 
 
 /*
- * Looks at the build of the page by another worker of this host.  Returns
+ * Looks whether another worker of this host still builds the page.  Returns
  * NGX_DECLINED if the build has ended, so that memcached is to be asked.
  */
 
@@ -162,8 +164,8 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     if (page->unheard || left.state == NGX_MCDS_LOCAL_ALONE) {
 
         /*
-         * memcached does not give the page to this worker: another wait would
-         * be useless
+         * memcached does not give the page to this worker: to wait for yet
+         * another worker's build would be useless
          */
 
         ngx_mcds_page_build(page);

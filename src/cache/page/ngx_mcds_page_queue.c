@@ -131,8 +131,8 @@ ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
 
 
 /*
- * Returns the outcome for the request of a waiter.  A hit-for-miss mark that
- * is not signed does not send requests to the origin.
+ * Returns the outcome of a lookup or wait for one request.  A hit-for-miss
+ * mark that is not signed does not send requests to the origin.
  */
 
 static ngx_uint_t
@@ -184,8 +184,8 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
             && waiter->cas != page->base)
         {
             /*
-             * this request came when the page was another one than at the
-             * start of the build
+             * this request came when memcached had another version of the page
+             * than at the start of the build
              */
 
             ngx_mcds_page_tell(waiter, NGX_MCDS_PAGE_AGAIN, NULL);
@@ -220,7 +220,8 @@ ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
         how = NGX_MCDS_ZONE_WAIT_AGAIN;
         break;
 
-    default: /* NGX_MCDS_PAGE_ERROR or _TIMEOUT: the wait has failed */
+    default: /* NGX_MCDS_PAGE_ERROR or _TIMEOUT: the request waited for the
+                page in vain */
         how = NGX_MCDS_ZONE_WAIT_FAILED;
         break;
     }
@@ -233,8 +234,8 @@ ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
 
 
 /*
- * Ends the wait of requests with a stale page, which do not wait for another
- * build.
+ * Ends the wait of the requests that have a stale page, which do not wait for
+ * another build of the page.
  */
 
 static void
@@ -259,8 +260,8 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 
 
 /*
- * Requests without a stale page ignore the pause of builds after a failure,
- * but not the lock.
+ * Requests without a stale page ignore the pause after a failed build of the
+ * page, but not the page's lock.
  */
 
 ngx_uint_t

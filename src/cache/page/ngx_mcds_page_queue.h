@@ -17,58 +17,64 @@
 
 
 /*
- * the shortest time between two looks for a page that another worker builds,
- * ms
+ * the shortest time between two questions to memcached about a page that
+ * another worker builds, ms
  */
 #define NGX_MCDS_POLL_MIN         5
 
 
 /*
- * Puts a waiter into the queue of its page's waiters.  Returns NGX_DECLINED if
- * its request has no time to wait, or if there are too many waiters.
+ * Puts a waiter into the queue of the requests that wait for its page.
+ * Returns NGX_DECLINED if this request has no time to wait, or if too many
+ * wait.
  */
 
 ngx_int_t ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter);
 
 
-/* Removes a waiter from the queue of its page's waiters. */
+/* Removes a waiter from the queue of the requests that wait for its page. */
 
 void ngx_mcds_page_unqueue(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Removes the first waiter from the queue of a page's waiters, and returns it;
- * NULL: the queue is empty.
+ * Removes the first waiter from the queue of the requests that wait for a
+ * page, and returns it; NULL: the queue is empty.
  */
 
 ngx_mcds_waiter_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 
 
 /*
- * If a waiter has waited, counts the end of its wait as "how", one of
- * NGX_MCDS_ZONE_WAIT_*.
+ * If the request of a waiter has waited for its page, counts that the wait
+ * ended as "how", one of NGX_MCDS_ZONE_WAIT_*, says.
  */
 
 void ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how);
 
 
-/* Calls the handler of a waiter. */
+/*
+ * Tells the request of a waiter the outcome of its wait for a page: calls the
+ * waiter's handler.
+ */
 
 void ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
     ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Calls the handlers of the page's owner, if there is one, and of all waiters,
- * with the snapshot; a snapshot of NULL sends the requests to the origin.
+ * Gives a page to the request that builds it or asks for its lock, if there is
+ * one, and to all requests that wait for it, by calling their handlers; a
+ * snapshot of NULL sends the requests to the origin.
  */
 
 void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Called when a build has failed, or was not started because of a pause: ends
- * the wait of page->owner, if it has not left, and of all waiters, by calling
+ * Called when a build of a page has failed, or was not started during the
+ * pause after a failure: ends the wait of the request that builds,
+ * page->owner, if it has not left, and of all requests that wait, by calling
  * their handlers without a page.
  */
 
@@ -77,23 +83,23 @@ void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
 
 /*
  * Returns 1 if the request of the waiter has a stale page, or needs no page,
- * so that it observes the pause of builds after a failure.
+ * so that it observes the pause after a failed build.
  */
 
 ngx_uint_t ngx_mcds_page_old(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Returns the outcome for a waiter during the pause of builds after a failure,
- * and sets waiter->retry.
+ * Returns the outcome for a request that needs a page during the pause after
+ * the page's build has failed, and sets waiter->retry.
  */
 
 ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Sets the timer of the next look for the page that another worker builds,
- * unless already set.
+ * Sets the timer after which memcached is asked again for the page that
+ * another worker builds, unless already set.
  */
 
 void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);

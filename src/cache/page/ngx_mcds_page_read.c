@@ -141,7 +141,8 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
             ngx_mcds_page_read_end(read, NGX_MCDS_PAGE_FOUND);
             return;
 
-        default: /* NGX_DECLINED: no copy may be used */
+        default: /* NGX_DECLINED: no copy of the page on this host may be
+                    used */
             break;
         }
     }
@@ -188,9 +189,10 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Looks for a copy of the page on this host.  Returns NGX_OK if read->snapshot
- * is such a copy, NGX_AGAIN if the value of memcached is being read, and
- * NGX_DECLINED if no copy of this host may be used.
+ * Looks for a copy of the page on this host, after the reply of memcached.
+ * Returns NGX_OK if read->snapshot is such a copy, NGX_AGAIN if the page's
+ * value is now being read from memcached, and NGX_DECLINED if no copy on this
+ * host may be used.
  */
 
 static ngx_int_t
@@ -228,7 +230,10 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
         } else {
 
-            /* memcached has another page than the copy by now */
+            /*
+             * memcached has another version of the page than the copy on this
+             * host
+             */
 
             ngx_mcds_page_request(page, &req, NGX_MCDS_VALUE|NGX_MCDS_CAS
                                               |NGX_MCDS_FLAGS);
@@ -261,8 +266,8 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
 
 /*
- * Returns 1 if the first parts of the page's body are needed: requests that
- * need no body, or only a later part of it, do not need them.
+ * Returns 1 if the first parts of the page's body are to be read, too: not if
+ * all requests that read the page need no body, or only a later part of it.
  */
 
 static ngx_uint_t

@@ -16,20 +16,24 @@
 #include "ngx_mcds_page_core.h"
 
 
-/* a read of a page, shared by the requests of one turn of the event loop */
+/*
+ * a read of a page from memcached, shared by the requests of one turn of the
+ * event loop
+ */
 
 struct ngx_mcds_read_s {
     ngx_mcds_page_t      *page;
-    ngx_mcds_snapshot_t  *snapshot;    /* the page that was found; also while
-                                          its parts are checked */
+    ngx_mcds_snapshot_t  *snapshot;    /* the page that was read; also set
+                                          while it is checked whether memcached
+                                          has the parts of its body */
     ngx_queue_t           waiters;
-    ngx_queue_t           queue;       /* place in the queue of reads that are
-                                          not sent yet */
+    ngx_queue_t           queue;       /* place in the queue of reads of pages
+                                          that are not sent yet */
     ngx_mcds_op_t         op;
-    ngx_atomic_uint_t     purges;      /* the purge counter when the read was
-                                          sent */
-    unsigned              whole:1;     /* the read is for the value, not only
-                                          the CAS */
+    ngx_atomic_uint_t     purges;      /* the page's purge counter when the
+                                          read was sent to memcached */
+    unsigned              whole:1;     /* the read asks for the page's value,
+                                          not only for its CAS */
 };
 
 
@@ -45,9 +49,9 @@ typedef struct {
 
 
 /*
- * Lets a waiter join *read, a field of its page.  If *read is NULL, the read
- * of the page is created; send, the handler of the event, sends it in this
- * turn of the event loop, and done is called with the result.  Returns
+ * Lets a waiter (a request) join *read, a read of its page from memcached.  If
+ * *read is NULL, the read is created; send, the handler of an event, sends it
+ * in this turn of the event loop, and done is called with the result.  Returns
  * NGX_ERROR if out of memory.
  */
 
@@ -57,8 +61,9 @@ ngx_int_t ngx_mcds_page_read_join(ngx_mcds_waiter_t *waiter,
 
 
 /*
- * Calls the handlers of the requests that wait for the read of a page, with
- * its snapshot if the outcome is NGX_MCDS_PAGE_FOUND, and frees the read.
+ * Ends a read of a page from memcached: calls the handlers of the requests
+ * that wait for it, with the page if the outcome is NGX_MCDS_PAGE_FOUND, and
+ * frees the read.
  */
 
 void ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome);

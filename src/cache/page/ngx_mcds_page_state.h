@@ -32,8 +32,8 @@
 
 
 /*
- * The states of a page's build.  IDLE comes first: a page of zeroed memory is
- * idle.
+ * The states of the build of a page in a worker.  IDLE (no build, no request
+ * that waits) comes first: it is the state of a page in zeroed memory.
  */
 
 #define NGX_MCDS_STATES(state)                                                \

@@ -26,16 +26,20 @@
 #define NGX_MCDS_REFUSED          60000
 
 /*
- * the time for which the parts of a page that was replaced stay, for requests
- * that read them, seconds
+ * how long the parts of the body of a page that was replaced stay, for
+ * requests that read them, seconds
  */
 #define NGX_MCDS_LINGER           60
 
-/* the maximum number of lengths that are tried for one page */
+/*
+ * how many lengths of a value are tried at most, to store one page in a
+ * memcached that refuses long values
+ */
 #define NGX_MCDS_STORE_TRIES      4
 
 /*
- * the number of changes by other writers after which the page is left to them
+ * the number of changes of a page by other hosts or workers after which a
+ * store of the page is given up
  */
 #define NGX_MCDS_LOOKS            3
 
@@ -62,8 +66,8 @@ static void ngx_mcds_store_count(ngx_mcds_store_t *store);
 
 
 /*
- * Stores a page.  The page itself is not sent until a test has shown that
- * memcached takes its length.
+ * Stores a page in memcached.  The page itself is not sent until a test has
+ * shown that memcached accepts a value of this length.
  */
 
 void
@@ -100,8 +104,8 @@ ngx_mcds_store_try(void *data)
 
 
 /*
- * Sends the page to memcached.  A page that another writer has stored
- * meanwhile is read only if it may be replaced.
+ * Sends the page to memcached.  If another worker or host has stored the page
+ * meanwhile, that version is read only if it may be replaced.
  */
 
 static void
@@ -202,9 +206,9 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_EXISTS:
 
         /*
-         * NOT_FOUND: the old page was deleted meanwhile.  If that was a purge,
-         * it is newer than the response of the origin; after an eviction the
-         * next request builds the page again.
+         * NGX_MCDS_NOT_FOUND: the old page was deleted during the build.  If
+         * that was a purge, it is newer than the response of the origin; after
+         * an eviction the next request builds the page again.
          */
 
         ngx_mcds_store_lost(store);
@@ -261,8 +265,8 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 
 /*
- * Removes the new parts of a page that was not stored.  Parts of the page in
- * memcached, which a renewed page shares, stay.
+ * Removes the new parts of the body of a page that was not stored.  A renewed
+ * page shares the parts of the page in memcached; these stay.
  */
 
 static void
@@ -283,9 +287,9 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 
 
 /*
- * Edits a page in memcached for the store of another one: replaces the page
- * that another writer has stored meanwhile, if the new page may replace it;
- * otherwise ends the store, and the other page stays.
+ * Called when memcached has another version of a page than the one that is to
+ * be replaced: lets the new page replace that version, if it may; otherwise
+ * ends the store, and that version stays.
  */
 
 static ngx_int_t
@@ -317,8 +321,8 @@ ngx_mcds_store_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
 
 /*
- * tries to store a page in parts, as memcached does not take a page of this
- * length
+ * tries to store a page in parts, as memcached does not accept a value of the
+ * page's length
  */
 
 static ngx_int_t
@@ -389,8 +393,8 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
         store->refused = (rc != NGX_MCDS_OK) ? rc : NGX_MCDS_BUSY;
 
         /*
-         * the waiters get the page that is not stored from memory, or go to
-         * the origin
+         * the parts of the body are not all stored: the waiting requests get
+         * the page from memory, or go to the origin
          */
 
         if (snapshot && !told && store->building
@@ -424,7 +428,10 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 }
 
 
-/* Returns the page whose body is in parts; NULL if out of memory. */
+/*
+ * Returns the page to store, whose body is in parts, as a snapshot; NULL if
+ * out of memory.
+ */
 
 static ngx_mcds_snapshot_t *
 ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
@@ -449,7 +456,7 @@ ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 }
 
 
-/* Removes the parts of the old page after the new page was stored. */
+/* Removes the parts of the old page's body after the new page was stored. */
 
 static void
 ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
@@ -462,7 +469,10 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 
     if (page->cut_cas && !ngx_mcds_body_same(&page->cut, &snapshot->entry)) {
 
-        /* an entry that is not signed may name the parts of another page */
+        /*
+         * an entry that is not signed may name the parts of another page's
+         * body
+         */
 
         if (store->secrets == NULL || page->cut_signed == store->secrets) {
             ngx_mcds_body_drop(page->pool, &page->key, &page->cut,
@@ -473,8 +483,8 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
     }
 
     /*
-     * the page keeps a CAS of 0, so that requests that came after the purge
-     * look up the page again
+     * the snapshot of the page keeps a CAS of 0, so that requests that came
+     * after the purge look up the page again
      */
 
     if (store->expired) {
@@ -492,7 +502,9 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 }
 
 
-/* Returns the id of the item of memcached that was stored just now. */
+/*
+ * Returns in *item_id the id of the memcached item that was stored just now.
+ */
 
 static void
 ngx_mcds_store_item_id(ngx_mcds_store_t *store, ngx_mcds_item_id_t *item_id,
@@ -527,9 +539,9 @@ ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len)
 
 
 /*
- * Keeps a copy of the page that was stored.  The snapshot of the store keeps a
- * CAS of 0, which says that the page was built here; the copy that is kept for
- * later requests has the CAS of the item.
+ * Keeps a copy of the page that was stored.  The snapshot of ngx_mcds_store_t
+ * keeps a CAS of 0, which says that the page was built here; the copy for
+ * later requests has the CAS of the item in memcached.
  */
 
 static void
@@ -558,7 +570,8 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 
 
 /*
- * Counts the result of a store for pages, not for marks and lists of headers.
+ * Counts whether a page was stored in memcached; marks and lists of headers
+ * are not counted.
  */
 
 static void

@@ -18,57 +18,68 @@
 #include "ngx_mcds_update.h"
 
 
-/* the state of storing a page in memcached */
+/* the state of storing one page in memcached, from the build to the reply */
 
 typedef struct {
-    ngx_mcds_page_t      *page;        /* the page in this worker, referenced */
-    ngx_mcds_snapshot_t  *snapshot;    /* the page to store; NULL: its parts are
-                                          not complete yet */
+    ngx_mcds_page_t      *page;        /* the page to store, as this worker
+                                          knows it, referenced */
+    ngx_mcds_snapshot_t  *snapshot;    /* the version of the page to store;
+                                          NULL: the parts of its body are not
+                                          complete yet */
     ngx_mcds_value_t     *expired;     /* copy of the page marked as expired,
                                           stored if the page was invalidated
-                                          meanwhile; or NULL */
-    ngx_mcds_value_t     *head;        /* with a body in parts: the entry to
-                                          store, not finished yet */
-    ngx_mcds_entry_t      entry;       /* fields of the entry in "head", without
-                                          its strings */
+                                          during the build; or NULL */
+    ngx_mcds_value_t     *head;        /* with a body in parts: the page's
+                                          entry to store, not finished yet */
+    ngx_mcds_entry_t      entry;       /* fields of the page's entry in "head",
+                                          without its strings */
     ngx_array_t          *secrets;     /* secrets that sign the page, or NULL */
 
-    ngx_mcds_stat_t      *stat;        /* counters of the cache's zone, or
-                                          NULL */
+    ngx_mcds_stat_t      *stat;        /* the cache's counters in the shared
+                                          memory zone, or NULL */
 
-    uint64_t              base;        /* CAS of the page that is replaced */
-    ngx_atomic_uint_t     purges;      /* the purge counter before the page was
-                                          built */
+    uint64_t              base;        /* CAS of the version of the page that
+                                          is replaced */
+    ngx_atomic_uint_t     purges;      /* the page's purge counter before the
+                                          page was built */
     uint32_t              ttl;
-    ngx_uint_t            tries;       /* number of the page's lengths that were
-                                          tried */
-    ngx_mcds_update_t     update;      /* update that reads a page which another
-                                          writer has stored meanwhile */
+    ngx_uint_t            tries;       /* number of lengths of a value that
+                                          were tried for this page */
+    ngx_mcds_update_t     update;      /* update of the page's item, which
+                                          reads a version that another worker
+                                          or host has stored meanwhile */
 
-    ngx_mcds_stored_pt    handler;     /* handler of the caller, called at the
-                                          end of the store, or NULL */
+    ngx_mcds_stored_pt    handler;     /* handler of the caller, called when
+                                          memcached has stored or refused the
+                                          page, or NULL */
     void                 *data;
     ngx_uint_t            rc;
-    ngx_uint_t            refused;     /* reason why the page was not sent, an
-                                          rc of memcached, or 0 */
+    ngx_uint_t            refused;     /* reason why the page was not sent, a
+                                          result code of memcached commands, or
+                                          0 */
 
-    unsigned              building:1;  /* the store ends the build of the
-                                          page */
-    unsigned              locked:1;    /* the build of the page has the lock */
-    unsigned              replace:1;   /* the page also replaces an older
-                                          page */
-    unsigned              renewed:1;   /* the page's parts are those of the page
-                                          that it replaces */
+    unsigned              building:1;  /* the page was built: its build ends
+                                          with the store */
+    unsigned              locked:1;    /* the build of the page has the page's
+                                          lock */
+    unsigned              replace:1;   /* the page to store also replaces an
+                                          older version that was stored
+                                          meanwhile */
+    unsigned              renewed:1;   /* the page is renewed: the parts of its
+                                          body are those of the page that it
+                                          replaces */
 } ngx_mcds_store_t;
 
 
-/* Stores the page store->snapshot; data is ngx_mcds_store_t. */
+/*
+ * Stores the page in store->snapshot in memcached; data is ngx_mcds_store_t.
+ */
 
 void ngx_mcds_store_try(void *data);
 
 
 /*
- * Stores a page after the parts of its body; the handler of
+ * Stores a page when the parts of its body are stored; the handler of
  * ngx_mcds_split_end().
  */
 
@@ -76,16 +87,16 @@ void ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc);
 
 
 /*
- * Counts the result of storing a page, calls the handlers of the waiters and
- * of the store, and frees the store.
+ * Ends the store of a page: counts its result, calls the handlers of the
+ * waiting requests and of the caller, and frees ngx_mcds_store_t.
  */
 
 void ngx_mcds_store_end(ngx_mcds_store_t *store);
 
 
 /*
- * Returns 1 if the page to store replaces the page in result, which was stored
- * meanwhile but created earlier.
+ * Returns 1 if the page to store replaces the page in result, which memcached
+ * has got meanwhile, but which was requested from the origin earlier.
  */
 
 ngx_uint_t ngx_mcds_store_newer(ngx_mcds_store_t *store,
@@ -93,8 +104,8 @@ ngx_uint_t ngx_mcds_store_newer(ngx_mcds_store_t *store,
 
 
 /*
- * Returns 1 if the page in result was invalidated meanwhile, so that the page
- * to store, marked as expired, replaces it.
+ * Returns 1 if the page in result, a reply of memcached, was invalidated
+ * during the build, so that the page to store, marked as expired, replaces it.
  */
 
 ngx_uint_t ngx_mcds_store_invalidated(ngx_mcds_store_t *store,
@@ -109,7 +120,7 @@ ngx_uint_t ngx_mcds_store_invalidated(ngx_mcds_store_t *store,
 ngx_int_t ngx_mcds_store_expire(ngx_mcds_store_t *store);
 
 
-/* Returns the value of the page that is sent to memcached. */
+/* Returns the value to send to memcached for the page that is being stored. */
 
 ngx_mcds_value_t *ngx_mcds_store_value(ngx_mcds_store_t *store);
 

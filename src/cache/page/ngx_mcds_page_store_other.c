@@ -69,8 +69,8 @@ ngx_mcds_store_invalidated(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 
 
 /*
- * Reads the entry of the item that memcached has now.  Returns NGX_DECLINED if
- * the item is invalid, or not signed.
+ * Reads the page that memcached has now, in place of the one that is to be
+ * replaced.  Returns NGX_DECLINED if the item is invalid, or not signed.
  */
 
 static ngx_int_t
@@ -109,8 +109,9 @@ ngx_mcds_store_older(ngx_mcds_store_t *store, ngx_mcds_entry_t *other)
 
 
 /*
- * Makes a copy of the built page that is marked as expired: the invalidation
- * came after the request to the origin, so the copy is expired since then.
+ * Makes a copy of the built page that is marked as expired: the page was
+ * invalidated after its request to the origin, so the copy is expired since
+ * then.
  */
 
 ngx_int_t

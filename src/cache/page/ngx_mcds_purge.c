@@ -21,20 +21,20 @@
 #define NGX_MCDS_PURGED_TTL_AWAY  86400
 
 /*
- * the maximum size in bytes of an item that is read for a purge: a larger item
- * is not a page
+ * the maximum size in bytes of an item that is read for the purge of a page: a
+ * larger item is not a page
  */
 #define NGX_MCDS_PURGE_LIMIT      (128 * 1024 * 1024)
 
 /*
- * the remaining time to live of a page that is retired to make room for
+ * the time to live that is left to a page that is purged to make room for
  * others, seconds
  */
 #define NGX_MCDS_PURGE_RETIRED    10
 
 /*
- * the time after which a page to retire that was not found is looked up once
- * more, ms
+ * the time after which a page that is to make room for others, but was not
+ * found, is looked up once more, ms
  */
 #define NGX_MCDS_PURGE_LATER      1000
 
@@ -49,8 +49,8 @@
 #define NGX_MCDS_PURGE_SELDOM     60000
 
 /*
- * the maximum number of repeated purges that are under way at one time, and
- * the time after which a further one tries again, ms
+ * the maximum number of repeated purges of pages that are under way at one
+ * time, and the time after which a further one tries again, ms
  */
 #define NGX_MCDS_PURGE_AT_ONCE    32
 #define NGX_MCDS_PURGE_NEXT       100
@@ -74,7 +74,9 @@ static void ngx_mcds_purge_again(ngx_event_t *ev);
 static void ngx_mcds_purge_free(ngx_mcds_purge_t *purge);
 
 
-/* the failed purges that this worker repeats, and how many they are */
+/*
+ * the failed purges of pages that this worker repeats, and how many they are
+ */
 
 static ngx_queue_t  ngx_mcds_purge_waiting;
 static ngx_uint_t   ngx_mcds_purge_nlate;
@@ -198,7 +200,7 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 
     /*
      * an item of memcached without a CAS, or one that is too large, is
-     * replaced unconditionally
+     * replaced by the mark of the purge unconditionally
      */
 
     req->want = NGX_MCDS_CAS;
@@ -213,8 +215,9 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 
 
 /*
- * Lets a page expire soon, but not a list of headers.  A page that was stored
- * meanwhile expires, too, and is built again.
+ * Lets a page expire soon, to make room for others, but not the list of
+ * headers of a page that varies.  A page that was stored meanwhile expires,
+ * too, and is built again.
  */
 
 static ngx_int_t
@@ -224,8 +227,8 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_mcds_result_t *now,
     if (now->rc == NGX_MCDS_NOT_FOUND && !purge->looked) {
 
         /*
-         * another request may just be storing the page: it is looked up once
-         * more
+         * another request may just be storing the page that is to make room
+         * for others: it is looked up once more
          */
 
         purge->looked = 1;
@@ -279,8 +282,8 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_TOO_LARGE:
 
         /*
-         * memcached has removed the page that was to be marked: another
-         * attempt writes a mark without the page
+         * memcached has removed the page that was to be marked as purged:
+         * another attempt writes a mark without the page
          */
 
         if (ngx_mcds_update_again(&purge->update) == NGX_OK) {
@@ -303,10 +306,11 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
     }
 
     /*
-     * The purge counter is incremented before the client gets its answer, even
-     * if memcached has not answered.  A repeated attempt that fails does not
-     * increment the counter again, as the copies are newer than the purge by
-     * then.
+     * The page's purge counter in the shared memory zone is incremented before
+     * the client that purges gets its response, even if memcached has not
+     * answered. A repeated attempt that fails does not increment the counter
+     * again, as the copies of the page on this host are newer than the purge
+     * by then.
      */
 
     if (purge->how != NGX_MCDS_PURGE_RETIRE
@@ -317,9 +321,9 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
     }
 
     /*
-     * the server of the page's key is down, and another one stands in: when
-     * the server is up again, it still has the old page, so the purge is not
-     * complete
+     * the server of the purged page's key is down, and another one stands in:
+     * when the server is up again, it still has the old page, so the purge is
+     * not complete
      */
 
     if (rc == NGX_MCDS_OK && purge->ejected) {
@@ -343,8 +347,8 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
 
 
 /*
- * Lets a failed purge be repeated later.  Returns NGX_DECLINED if it is not
- * repeated.
+ * Lets a failed purge of a page be repeated later.  Returns NGX_DECLINED if
+ * the purge is not repeated.
  */
 
 static ngx_int_t
@@ -411,8 +415,8 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
     ngx_add_timer(&purge->event, purge->delay);
 
     /*
-     * the intervals grow, as each repeated purge may purge a page that another
-     * server has got since
+     * the intervals between repeated purges grow, as each of them may purge a
+     * page that another server has got since
      */
 
     purge->delay = ngx_min(purge->delay * 2, NGX_MCDS_PURGE_SELDOM);
@@ -422,8 +426,8 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
 
 
 /*
- * Returns 1 if all servers of the page are down by configuration: the purge is
- * not repeated, as they do not return.
+ * Returns 1 if all servers of the purged page are down by configuration: the
+ * purge is not repeated, as these servers do not return.
  */
 
 static ngx_uint_t
@@ -493,8 +497,8 @@ ngx_mcds_purge_again(ngx_event_t *ev)
     req.movable = 1;
 
     /*
-     * a stand-in for the server has already done the purge, and would only
-     * repeat it
+     * a stand-in for the page's server has already done the purge, and would
+     * only repeat it
      */
 
     if (ngx_mcds_down(purge->pool, &req)

@@ -34,7 +34,7 @@ typedef enum {
      * stored as expired
      */
     NGX_MCDS_PURGE_INVALIDATE = 0,
-    NGX_MCDS_PURGE_DELETE,          /* the page is deleted */
+    NGX_MCDS_PURGE_DELETE,          /* the purged page is deleted */
     NGX_MCDS_PURGE_RETIRE           /* the page makes room for others: it
                                        expires in some seconds, in which
                                        requests that have waited for the page
@@ -42,13 +42,13 @@ typedef enum {
 } ngx_mcds_purge_e;
 
 
-/* the item of memcached that a purge has found */
+/* the kind of item that a purge has found in memcached under the page's key */
 
 typedef enum {
     NGX_MCDS_PURGED_NOTHING = 0,
     NGX_MCDS_PURGED_PAGE,
-    NGX_MCDS_PURGED_LIST            /* the list of headers of a page that
-                                       varies */
+    NGX_MCDS_PURGED_LIST            /* the list of headers that a page varies
+                                       by */
 } ngx_mcds_purged_e;
 
 
@@ -57,8 +57,9 @@ typedef enum {
  * reason why the purge has failed, or may have failed.  On replicas rc is the
  * worst of their results, and all servers that can be reached have done the
  * purge.  rc is also NGX_MCDS_DOWN if the page's own server is ejected, and
- * only its stand-in has done the purge, see ngx_mcds_ejected().  found is
- * ngx_mcds_purged_e; cas is that of the new item.
+ * only its stand-in has done the purge, see ngx_mcds_ejected().  found is the
+ * kind of item that was purged, ngx_mcds_purged_e; cas is that of the item
+ * which the purge has written.
  */
 
 typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
@@ -68,9 +69,9 @@ typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
 /*
  * Purges the page of a key.  The key is any text, and is copied; how is
  * ngx_mcds_purge_e; now is in milliseconds since the epoch.  With secrets, see
- * ngx_mcds_sign.h, a page that none of them has signed is replaced like an item
- * that is not a page, and its parts are left alone; secrets may be NULL.
- * Returns NGX_ERROR, and calls no handler, if out of memory.
+ * ngx_mcds_sign.h, a page that none of them has signed is replaced like an
+ * item that is not a page, and the parts of its body are left alone; secrets
+ * may be NULL.  Returns NGX_ERROR, and calls no handler, if out of memory.
  */
 
 ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
@@ -79,8 +80,8 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * the limits of the failed purges that a worker repeats: for how long, ms; how
- * many; and the bytes of their keys
+ * the limits of the failed purges of pages that a worker repeats: for how
+ * long, ms; how many; and the bytes of their keys
  */
 
 #define NGX_MCDS_PURGE_PATIENCE   600000
@@ -90,10 +91,11 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 /*
  * Purges a page for a client that will not repeat its request.  The handler is
- * called after the first attempt.  A purge that has failed, or may have failed,
- * is repeated when all servers of the key are up, at increasing intervals, for
- * NGX_MCDS_PURGE_PATIENCE; then a page that was stored meanwhile is purged,
- * too.  A purge that exceeds the limits above is logged and given up.
+ * called after the first attempt.  A purge that has failed, or may have
+ * failed, is repeated when all servers of the key are up, at increasing
+ * intervals, for NGX_MCDS_PURGE_PATIENCE ms; then a page that was stored
+ * meanwhile is purged, too.  A failed purge beyond NGX_MCDS_PURGE_LATE is
+ * logged and not repeated.
  */
 
 ngx_int_t ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key,

@@ -46,8 +46,8 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
            != NGX_OK)
     {
         /*
-         * an item that is not signed does not count as a page, nor do its
-         * parts
+         * an item that is not signed does not count as a page, nor do the
+         * parts of a body that it names
          */
 
         return NULL;
@@ -86,8 +86,8 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         } else {
 
             /*
-             * a page that was built after the purge, if its date is plausible,
-             * must not expire before its build began
+             * a page that was built after the purge that is repeated, if its
+             * date is plausible, must not expire before its build began
              */
 
             if (entry.created > now + entry.took
@@ -114,9 +114,10 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
 
 /*
- * Sets the time of a purge.  On replicas the newer item counts, so a purge
- * must not look older than the purged page.  The time of a page whose host has
- * a fast clock is exceeded, up to the tolerated difference of clocks.
+ * Sets the time of a purge.  Of the items that replicas have of a page the
+ * newest counts, so a purge must not look older than the purged page.  If the
+ * clock of the page's host is fast, the purge gets a later time than the page,
+ * up to the tolerated difference of clocks.
  */
 
 static void

@@ -29,32 +29,37 @@ typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
     uint64_t              now;
-    uint64_t              stamp;       /* time of the purge in the mark: "now",
-                                          or later */
+    uint64_t              stamp;       /* time that the mark of the purge gets:
+                                          "now", or later */
     ngx_array_t          *secrets;
     ngx_mcds_purge_pt     handler;     /* handler of the purge, called after the
                                           first attempt; NULL: it was called */
     void                 *data;
     ngx_mcds_update_t     update;
 
-    ngx_queue_t           queue;       /* place of the purge in
-                                          ngx_mcds_purge_waiting */
-    ngx_event_t           event;       /* timer of the second look for the page,
-                                          or of the next attempt */
+    ngx_queue_t           queue;       /* place of the purge among those to
+                                          repeat, ngx_mcds_purge_waiting */
+    ngx_event_t           event;       /* timer of the purge: of the second
+                                          lookup of the page, or of the next
+                                          attempt */
     ngx_msec_t            until;
     ngx_msec_t            delay;
     unsigned              surely:1;
-    unsigned              late:1;      /* the purge is counted in
-                                          ngx_mcds_purge_nlate */
-    unsigned              running:1;   /* the purge is counted in
+    unsigned              late:1;      /* the purge has failed, and is counted
+                                          in ngx_mcds_purge_nlate */
+    unsigned              running:1;   /* the repeated purge is under way, and
+                                          is counted in
                                           ngx_mcds_purge_nrunning */
     unsigned              looked:1;    /* with NGX_MCDS_PURGE_RETIRE: the page
                                           was looked up once */
-    ngx_mcds_cut_t        cut;         /* parts of the page that is deleted */
-    ngx_uint_t            found;       /* item found for the purge,
+    ngx_mcds_cut_t        cut;         /* parts of the body of the page that is
+                                          deleted */
+    ngx_uint_t            found;       /* the kind of item that the purge has
+                                          found in memcached,
                                           ngx_mcds_purged_e */
-    ngx_uint_t            deleted;     /* the page was deleted before, or its
-                                          item cannot be read */
+    ngx_uint_t            deleted;     /* the purge found a page that was
+                                          deleted before, or an item that
+                                          cannot be read */
     ngx_uint_t            ejected;     /* the purge went to a stand-in for the
                                           page's server */
     ngx_str_t             key;
@@ -62,9 +67,9 @@ typedef struct {
 
 
 /*
- * Returns the page, or the list of headers, in result with the mark of an
- * invalidation, and sets purge->found.  Returns NULL if a purge mark without a
- * page (tombstone) is to replace the item; then purge->cut is set.
+ * Returns the page, or its list of headers, that memcached has in result,
+ * marked as invalidated, and sets purge->found.  Returns NULL if a purge mark
+ * without a page (tombstone) is to replace the item; then purge->cut is set.
  */
 
 ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
@@ -72,7 +77,8 @@ ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
 
 
 /*
- * Returns a purge mark without a page (tombstone), or NULL if out of memory.
+ * Returns the value of a purge mark without a page (tombstone), or NULL if out
+ * of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);

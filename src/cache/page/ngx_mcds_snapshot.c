@@ -22,8 +22,8 @@ static char *ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page,
 
 
 /*
- * the functions for variants and for signatures; NULL: the feature is left out
- * of this build
+ * the functions for pages that vary and for signatures of pages; NULL: the
+ * feature is left out of this build
  */
 
 ngx_mcds_varying_t  *ngx_mcds_varying =
@@ -154,8 +154,8 @@ ngx_mcds_snapshot_result(ngx_mcds_page_t *page, ngx_mcds_result_t *result)
 
 
 /*
- * Returns why an entry is not used, or NULL: the entry is of another version
- * of mcds, or of a build with more features, or too large.
+ * Returns why a page's entry in memcached is not used, or NULL: the entry is
+ * of another version of mcds, or of a build with more features, or too large.
  */
 
 static char *
@@ -169,8 +169,8 @@ ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
     if (why) {
 
         /*
-         * in a list of headers that a page varies by, "expire" is the time of
-         * a purge
+         * the entry is a list of headers that a page varies by: "expire" is
+         * the time of a purge
          */
 
         if (item_id) {
@@ -226,8 +226,8 @@ ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot, ngx_array_t *secrets)
     }
 
     /*
-     * the check of the signature holds for all requests that share this
-     * snapshot
+     * the signature of this snapshot of a page was checked for all requests
+     * that share the snapshot
      */
 
     snapshot->checked = secrets;
@@ -295,7 +295,7 @@ ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 
 /*
  * Remembers the list of headers that a page varies by.  The remembered list
- * has no reference of its page, which otherwise would never be freed.
+ * has no reference of its page: with one the page would never be freed.
  */
 
 void

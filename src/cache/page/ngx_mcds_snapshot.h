@@ -24,31 +24,34 @@ typedef struct ngx_mcds_snapshot_s  ngx_mcds_snapshot_t;
 
 
 /*
- * the bytes that a snapshot of a page counts for each header, in addition to
- * its value
+ * the bytes that a snapshot (a page in this worker's memory) counts for each
+ * header, in addition to its value
  */
 #define NGX_MCDS_SNAPSHOT_LINE 64
 
 
 /*
- * A snapshot of a page: the page as it was read or built.  The strings of
- * entry point into value.  A body outside of the entry is read with
- * ngx_mcds_body_open().
+ * A snapshot of a page: the page in this worker's memory, as it was read or
+ * built. The strings of entry point into value.  A body outside of the entry
+ * is read with ngx_mcds_body_open().
  */
 
 struct ngx_mcds_snapshot_s {
     ngx_uint_t            refs;
-    ngx_mcds_page_t      *page;        /* the page, referenced; NULL: a list of
+    ngx_mcds_page_t      *page;        /* the page of the snapshot, referenced;
+                                          NULL: the snapshot is a list of
                                           headers that the page remembers */
     ngx_mcds_value_t     *value;
     ngx_mcds_entry_t      entry;
     ngx_mcds_item_id_t    item_id;
-    void                 *checked;     /* the secrets that have signed the
-                                          snapshot; NULL: not checked */
-    void                 *prepared;    /* memory in which users of the snapshot
-                                          keep data, or NULL; freed with the
-                                          snapshot */
-    void                 *kept;        /* parts of the page's body, or NULL */
+    void                 *checked;     /* the secrets that have signed this
+                                          snapshot of a page; NULL: not
+                                          checked */
+    void                 *prepared;    /* memory in which users of this
+                                          snapshot of a page keep data, or
+                                          NULL; freed with the snapshot */
+    void                 *kept;        /* parts of the page's body in memory,
+                                          or NULL */
     /* frees the parts of the page's body in "kept" */
     void                (*unkeep)(void *kept);
     ngx_mcds_snapshot_t  *first;       /* in a list of headers that a page
@@ -57,23 +60,23 @@ struct ngx_mcds_snapshot_s {
 };
 
 
-/* Adds a reference of a snapshot, and returns the snapshot. */
+/* Adds a reference of a page's snapshot, and returns the snapshot. */
 
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_ref(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Drops a reference of a snapshot; the last one frees the snapshot.  NULL is
- * allowed.
+ * Drops a reference of a page's snapshot; the last one frees the snapshot.
+ * NULL is allowed.
  */
 
 void ngx_mcds_snapshot_unref(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Returns NGX_OK if secrets is NULL, or if one of them has signed the snapshot,
- * see ngx_mcds_sign.h.  Otherwise returns NGX_DECLINED; then only the CAS of
- * the snapshot may be used.
+ * Returns NGX_OK if secrets is NULL, or if one of them has signed the page in
+ * the snapshot, see ngx_mcds_sign.h.  Otherwise returns NGX_DECLINED; then
+ * only the CAS of the snapshot may be used.
  */
 
 ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
@@ -81,8 +84,8 @@ ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Returns NGX_OK if the snapshot is signed for the request of any of these
- * waiters.  Otherwise not even its parts are checked.
+ * Returns NGX_OK if a page's snapshot is signed with a secret of any of these
+ * waiting requests.  Otherwise not even the parts of its body are checked.
  */
 
 ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
@@ -90,10 +93,10 @@ ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Creates a snapshot of a page from a value, and takes a reference of the
- * value.  item_id is that of the item in memcached, or NULL if unknown.
- * Returns NULL, and logs this, if the value is not a valid entry; also returns
- * NULL if out of memory.
+ * Creates a snapshot of a page from its value, and takes a reference of the
+ * value.  item_id is the id of the page's item in memcached, or NULL if
+ * unknown.  Returns NULL, and logs this, if the value is not a valid entry;
+ * also returns NULL if out of memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_create(ngx_mcds_page_t *page,
@@ -101,31 +104,35 @@ ngx_mcds_snapshot_t *ngx_mcds_snapshot_create(ngx_mcds_page_t *page,
 
 
 /*
- * Creates a snapshot of a page from the item in a result of memcached.
- * Returns NULL if the value is not a valid entry, or if out of memory.
+ * Creates a snapshot of a page from the item that a memcached command has
+ * returned.  Returns NULL if the value is not a valid entry, or if out of
+ * memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_result(ngx_mcds_page_t *page,
     ngx_mcds_result_t *result);
 
 
-/* Sets the id to that of the item in a result of memcached. */
+/*
+ * Sets *item_id to the id of the item that a memcached command has returned.
+ */
 
 void ngx_mcds_page_item_id(ngx_mcds_item_id_t *item_id,
     ngx_mcds_result_t *result);
 
 
 /*
- * Notes in the page the list of headers or the parts of a snapshot that
- * memcached has now.  Has no effect on a snapshot without a CAS.
+ * Notes in ngx_mcds_page_t which list of headers, or which parts of the page's
+ * body, memcached has now, as this snapshot says.  Has no effect on a snapshot
+ * without a CAS.
  */
 
 void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Remembers the list of headers that a page varies by.  A list without a CAS
- * is used until memcached answers.
+ * Remembers the list of headers that a page varies by.  A list without a CAS,
+ * of a build while memcached did not answer, is used until memcached answers.
  */
 
 void ngx_mcds_page_remember(ngx_mcds_page_t *page,
@@ -138,8 +145,8 @@ void ngx_mcds_page_forget_list(ngx_mcds_page_t *page);
 
 
 /*
- * Notes that memcached has confirmed the list of headers that a page varies by
- * just now, and was asked when the purge counter had this value.
+ * Notes that memcached has just confirmed the list of headers that a page
+ * varies by; "purges" is the page's purge counter when memcached was asked.
  */
 
 void ngx_mcds_page_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges);

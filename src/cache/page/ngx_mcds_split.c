@@ -22,21 +22,21 @@
 
 
 /*
- * the maximum number of bytes of a body that are sent to memcached and not
- * answered
+ * the maximum number of bytes of a body that are sent to memcached and not yet
+ * acknowledged
  */
 #define NGX_MCDS_SPLIT_FLYING     (1024 * 1024)
 
 /*
- * the maximum number of bytes of a body that are cut into parts and not
- * answered: with more, memcached is slower than the origin
+ * the maximum number of bytes of a body that are cut into parts and not yet
+ * acknowledged: with more, memcached is slower than the origin
  */
 #define NGX_MCDS_SPLIT_PENDING    (32 * 1024 * 1024)
 
 /*
  * The limits for all bodies that this worker stores in parts, in bytes: above
- * the first one bodies are freed when memcached has them, above the second one
- * they are not stored.
+ * the first limit a body's parts are freed when memcached has them, above the
+ * second one bodies are not stored.
  */
 #define NGX_MCDS_SPLIT_KEPT       (64 * 1024 * 1024)
 #define NGX_MCDS_SPLIT_SIZE       (128 * 1024 * 1024)
@@ -61,18 +61,20 @@ struct ngx_mcds_split_s {
     ngx_mcds_pool_t       *pool;
     ngx_str_t              key;
     ngx_array_t           *secrets;
-    size_t                 header;      /* size of the header of a part */
+    size_t                 header;      /* size of the header of a part of the
+                                           body */
     ngx_mcds_cut_t         cut;
 
     ngx_mcds_value_t      *value;       /* part of the body that is being
-                                           filled */
-    ngx_queue_t            pieces;      /* parts of the body in memory, in
-                                           order */
+                                           filled with data */
+    ngx_queue_t            pieces;      /* parts of the body that are still in
+                                           memory, in order */
     size_t                 pending;     /* bytes of the body that memcached has
-                                           not answered */
-    size_t                 flying;      /* bytes of the body sent and not
-                                           answered */
-    ngx_uint_t             sent;        /* commands of parts not answered */
+                                           not acknowledged */
+    size_t                 flying;      /* bytes of the body that are sent and
+                                           not acknowledged */
+    ngx_uint_t             sent;        /* commands that store parts of the
+                                           body and are not answered */
     uint32_t               accepted;
     ngx_uint_t             rc;
 
@@ -80,13 +82,15 @@ struct ngx_mcds_split_s {
     ngx_mcds_split_pt      handler;
     void                  *data;
 
-    ngx_event_t            low;         /* event of ngx_mcds_split_wait() */
+    ngx_event_t            low;         /* event that calls the handler of
+                                           ngx_mcds_split_wait(), when few
+                                           bytes are pending */
     void                 (*low_handler)(void *data);
     void                  *low_data;
     size_t                 low_pending;
 
-    unsigned               kept:1;      /* the parts in memory are the whole
-                                           body */
+    unsigned               kept:1;      /* all parts of the body are still in
+                                           memory */
     unsigned               ended:1;
 };
 
@@ -138,7 +142,10 @@ ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
 }
 
 
-/* Starts a new generation of the body's parts. */
+/*
+ * Starts to store a body in parts under a new random generation, so that its
+ * parts are not mixed up with others.
+ */
 
 static ngx_int_t
 ngx_mcds_split_start(ngx_mcds_split_t *split)
@@ -243,7 +250,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
 }
 
 
-/* Makes the value that was filled the next part of the body. */
+/* Makes the value that was filled with the body's data its next part. */
 
 static ngx_int_t
 ngx_mcds_split_piece(ngx_mcds_split_t *split)
@@ -366,7 +373,10 @@ ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Cuts the whole body again, into smaller parts. */
+/*
+ * Cuts a whole body that is being stored again, into smaller parts, as
+ * memcached has refused the length of a part.
+ */
 
 static void
 ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
@@ -444,8 +454,9 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
     } else if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
 
         /*
-         * the client of memcached has logged a server that is down; a caller
-         * that has the whole body logs an error of its own
+         * a body is not stored: the client of memcached has already logged a
+         * server that is down; a caller that still has the whole body logs an
+         * error of its own
          */
 
         level = ngx_mcds_answered(rc) ? NGX_LOG_WARN : NGX_LOG_INFO;
@@ -462,8 +473,8 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
 
 
 /*
- * Frees the parts in memory that memcached has or, with "all", all parts in
- * memory.
+ * Frees the parts of a body in memory: those that memcached has or, if "all"
+ * is set, all of them.
  */
 
 static void
@@ -634,7 +645,8 @@ ngx_mcds_split_leave(ngx_mcds_split_t *split)
 
 
 /*
- * Frees a part in memory.  A command for the part that is under way continues.
+ * Frees a part of a body in memory.  A memcached command for the part that is
+ * under way continues.
  */
 
 static void

@@ -21,7 +21,8 @@
 
 /*
  * the maximum size of a body that stays in memory until it is stored, so that
- * waiters in this worker get the body even if the store fails; bytes
+ * requests that wait in this worker get the body even if the store fails;
+ * bytes
  */
 #define NGX_MCDS_SPLIT_KEEP       (8 * 1024 * 1024)
 
@@ -40,10 +41,10 @@ typedef void (*ngx_mcds_split_pt)(void *data, ngx_mcds_split_t *split,
 
 
 /*
- * Creates ngx_mcds_split_t, which stores a body in parts while it arrives.
- * The key is copied.  With secrets the parts are signed, see ngx_mcds_sign.h;
- * secrets may be NULL.  Returns NULL if out of memory, or if the servers are
- * known to take no parts.
+ * Creates ngx_mcds_split_t, which stores the body of a page in parts while it
+ * arrives.  The key is copied.  With secrets the parts are signed, see
+ * ngx_mcds_sign.h; secrets may be NULL.  Returns NULL if out of memory, or if
+ * the servers are known to accept no parts.
  */
 
 ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
@@ -68,8 +69,8 @@ size_t ngx_mcds_split_pending(ngx_mcds_split_t *split);
 
 /*
  * Waits for memcached to store a body in parts: calls the handler once, from
- * an event of its own, when not more than half of the bytes that are pending
- * now are still pending.
+ * an event of its own, when at least half of the bytes that memcached has not
+ * acknowledged now are acknowledged.
  */
 
 void ngx_mcds_split_wait(ngx_mcds_split_t *split,
@@ -80,8 +81,8 @@ void ngx_mcds_split_wait(ngx_mcds_split_t *split,
  * Ends a body that is stored in parts.  The handler is called once, not from
  * inside of this call, when all parts are stored, or the store has failed.
  * ngx_mcds_split_entry() and ngx_mcds_split_part() may be called from the
- * handler.  Afterwards the split is freed and, if the store has failed, the
- * stored parts are deleted.
+ * handler.  Afterwards ngx_mcds_split_t is freed and, if the store has failed,
+ * the stored parts are deleted.
  */
 
 void ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
@@ -89,19 +90,19 @@ void ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
 
 
 /*
- * Gives up a body that is being stored in parts: frees the split, and deletes
- * the parts that were stored.
+ * Gives up a body that is being stored in parts: frees ngx_mcds_split_t, and
+ * deletes the parts that were stored.
  */
 void ngx_mcds_split_abandon(ngx_mcds_split_t *split);
 
 
-/* Sets the fields of an entry that describe the parts of its body. */
+/* Sets the fields of a page's entry that describe the parts of its body. */
 void ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry);
 
 
 /*
- * Returns part n of a body as it was stored, if the body is still in memory,
- * otherwise NULL.  Adds no reference.
+ * Returns part n of a body that was stored in parts, if the body is still in
+ * memory, otherwise NULL.  Adds no reference.
  */
 ngx_mcds_value_t *ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n);
 

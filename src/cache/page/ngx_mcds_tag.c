@@ -42,8 +42,9 @@ struct ngx_mcds_tags_s {
     ngx_queue_t           records;
     ngx_uint_t            n;
     ngx_uint_t            waiting;
-    ngx_uint_t            told;        /* the handler was called before all
-                                          queries were answered */
+    ngx_uint_t            told;        /* the caller's handler was called
+                                          before memcached had answered all
+                                          queries about the tags */
     ngx_mcds_op_t         count;
 };
 
@@ -217,8 +218,8 @@ ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Takes the purge counter from an answer that comes after the queries of a
- * request were freed: this worker may need the value.
+ * Takes the purge counter of a server from a reply that comes after the
+ * request which asked about tags has ended: this worker may need the value.
  */
 
 static void
@@ -290,8 +291,8 @@ ngx_mcds_tags_event_handler(ngx_event_t *ev)
 
 
 /*
- * Creates the records of tags that are missing in memcached; no result is
- * awaited.
+ * Creates the records of a page's tags that are missing in memcached; no
+ * result is awaited.
  */
 
 static void
@@ -458,7 +459,7 @@ ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
     ngx_uint_t          verdict;
     ngx_mcds_record_t  *record;
 
-    /* no page at all was purged since this one was built */
+    /* no page of this server was purged by tag since this page was built */
 
     if (tags->counter && counter >= tags->counter) {
         return NGX_MCDS_TAGS_VALID;

@@ -50,17 +50,17 @@ typedef struct ngx_mcds_tags_s  ngx_mcds_tags_t;
 /*
  * The handler of a purge by tag, called once.  rc is NGX_MCDS_OK if all
  * servers that are not down by configuration have done the purge; otherwise rc
- * is the reason of one of the servers that have not.
+ * says why one of the servers has not done it.
  */
 
 typedef void (*ngx_mcds_tag_pt)(void *data, ngx_uint_t rc);
 
 
 /*
- * Purges all pages of a record: "tag:" and a tag, "host:" and a host, or
- * "all".  The record is copied; how is ngx_mcds_purge_e; now is in
- * milliseconds since the epoch.  Returns NGX_ERROR, and calls no handler, if
- * there is no server or no memory.
+ * Purges all pages to which a record in memcached applies: "tag:" and a tag,
+ * "host:" and a host, or "all".  The record's name is copied; how is
+ * ngx_mcds_purge_e; now is in milliseconds since the epoch.  Returns
+ * NGX_ERROR, and calls no handler, if there is no server or no memory.
  */
 
 ngx_int_t ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record,
@@ -68,9 +68,9 @@ ngx_int_t ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record,
 
 
 /*
- * Creates the queries about the tags of one request's page: asks the server of
- * the page for the purge counter and for the records of a list of tags, which
- * may be empty.  For a page that varies this is the server of its list of
+ * Asks the server of a request's page for its purge counter and for the
+ * records of a list of tags (the purge counter at each tag's last purge); the
+ * list may be empty.  For a page that varies this is the server of its list of
  * headers.  The handler is called when all queries are answered, never from
  * inside of a call, except ngx_mcds_tags_hurry(), and not after
  * ngx_mcds_tags_free().  Returns NULL if out of memory.
@@ -81,8 +81,9 @@ ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page,
 
 
 /*
- * Asks for the records of a list of tags that were not asked for.  NGX_OK: the
- * handler will be called; NGX_DONE: no answer is missing; NGX_ERROR: out of
+ * Asks memcached for the records (the purge counter at a tag's last purge) of
+ * those tags in a list that the request has not asked for.  NGX_OK: the
+ * handler will be called; NGX_DONE: no reply is missing; NGX_ERROR: out of
  * memory.
  */
 
@@ -90,44 +91,51 @@ ngx_int_t ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list);
 
 
 /*
- * Stops waiting for answers about tags: calls the handler now, unless it was
- * called already.  Answers that come later are still used.  tags may be NULL.
+ * Stops waiting for memcached's replies about tags of a page: calls the
+ * handler now, unless it was called already.  Replies that come later are
+ * still used. tags may be NULL.
  */
 
 void ngx_mcds_tags_hurry(ngx_mcds_tags_t *tags);
 
 
 /*
- * Returns the value of the purge counter; if that is unknown, the newest value
- * that this worker knows for the pool; 0: none is known.
+ * Returns the purge counter of the page's server; if that is unknown, the
+ * newest value that this worker knows for the pool; 0: none is known.
  */
 
 uint64_t ngx_mcds_tags_counter(ngx_mcds_tags_t *tags);
 
 
-/* Frees the queries about the tags of a request's page; NULL is allowed. */
+/*
+ * Frees the memcached queries about the tags of a request's page; NULL is
+ * allowed.
+ */
 
 void ngx_mcds_tags_free(ngx_mcds_tags_t *tags);
 
 
 /*
- * The verdict on a page with this purge counter and list of tags.  A page with
- * a counter of 0 is never known to be stale.
+ * The verdict on a page by its list of tags, and by the purge counter that its
+ * server had when it was built.  A page with a counter of 0 is never known to
+ * be stale.
  */
 
 typedef enum {
     NGX_MCDS_TAGS_VALID = 0,
-    NGX_MCDS_TAGS_UNKNOWN,        /* memcached did not answer, now or when the
-                                     page was built */
+    NGX_MCDS_TAGS_UNKNOWN,        /* memcached did not answer about the page's
+                                     tags, now or when the page was built */
     NGX_MCDS_TAGS_STALE,
     NGX_MCDS_TAGS_GONE,
-    NGX_MCDS_TAGS_ASK             /* the record of a tag was not asked for */
+    NGX_MCDS_TAGS_ASK             /* memcached was not asked about one of the
+                                     page's tags */
 } ngx_mcds_tags_e;
 
 
 /*
- * Returns the verdict on a page by its tags, ngx_mcds_tags_e.  counter and
- * list are those of the page.
+ * Returns the verdict on a page, ngx_mcds_tags_e: whether one of its tags was
+ * purged since it was built.  counter and list are the purge counter and the
+ * tags that the page was stored with.
  */
 
 ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
@@ -135,10 +143,10 @@ ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
 
 
 /*
- * Creates the missing records of a list of tags on the server of a page that
- * is about to be stored.  They get the present value of the purge counter, not
- * that of the page: a record may have been evicted since the page was made.
- * No result is awaited.
+ * Creates the missing records of a page's tags on the server of the page,
+ * which is about to be stored.  They get the present value of the purge
+ * counter, not that of the page: a record may have been evicted since the page
+ * was made.  No result is awaited.
  */
 
 void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,
@@ -146,8 +154,8 @@ void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,
 
 
 /*
- * Remembers the list of a page's tags in this worker, so that their records
- * can be asked for together with the page.
+ * Remembers the tags of a page in this worker, so that memcached can be asked
+ * about them together with the page.
  */
 
 void ngx_mcds_tags_remember(ngx_mcds_pool_t *pool, ngx_str_t *key,
@@ -155,8 +163,8 @@ void ngx_mcds_tags_remember(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * Sets *list to the remembered list of a page's tags, or to an empty list.
- * The text is valid until the next ngx_mcds_tags_remember().
+ * Sets *list to the remembered tags of a page, or to an empty list.  The text
+ * is valid until the next ngx_mcds_tags_remember().
  */
 
 void ngx_mcds_tags_remembered(ngx_mcds_pool_t *pool, ngx_str_t *key,

@@ -23,8 +23,9 @@
 
 
 typedef struct {
-    ngx_mcds_index_node_t node;        /* node in the index of lists of tags;
-                                          always idle */
+    ngx_mcds_index_node_t node;        /* node in the index of pages' lists of
+                                          tags; always idle: the index may drop
+                                          any list to make room for others */
     ngx_str_t             list;
 } ngx_mcds_tag_list_t;
 

@@ -15,8 +15,8 @@
 
 
 /*
- * the number of attempts to change the record of a tag after which it is
- * overwritten
+ * the number of attempts to change a tag's record in memcached after which the
+ * record is overwritten
  */
 #define NGX_MCDS_TAG_TRIES        16
 
@@ -31,22 +31,24 @@ typedef struct {
     uint64_t              counter;
     ngx_uint_t            reached;     /* the server has incremented its purge
                                           counter */
-    ngx_mcds_op_t         op;          /* command for the purge counter */
-    ngx_mcds_update_t     update;      /* update of the tag's record */
+    ngx_mcds_op_t         op;          /* command that increments the server's
+                                          purge counter */
+    ngx_mcds_update_t     update;      /* update of the tag's record on the
+                                          server */
     u_char                text[NGX_MCDS_TAG_RECORD + 1];
 } ngx_mcds_tag_leg_t;
 
 
 /*
- * a purge by tag that is under way; the memory of the record's name follows
- * "legs", the commands to the servers
+ * a purge by tag that is under way; the memory of the name of the tag's record
+ * follows "legs", the commands to the servers
  */
 
 struct ngx_mcds_tag_purge_s {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
-    uint64_t              counter;     /* the largest purge counter of all
-                                          servers */
+    uint64_t              counter;     /* the largest of the servers' purge
+                                          counters */
     ngx_mcds_tag_pt       handler;
     void                 *data;
     ngx_str_t             record;
@@ -94,8 +96,8 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->n = n;
 
     /*
-     * the value is above the start of any purge counter, even that of a server
-     * that is not asked
+     * the present time is above the start of any server's purge counter, even
+     * that of a server that is not asked
      */
 
     purge->counter = now;
@@ -115,8 +117,8 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
         if (ngx_mcds_disabled(pool, i)) {
 
             /*
-             * a server that is down by configuration does not return with old
-             * pages
+             * a server that is down by configuration is not purged: it does
+             * not return with old pages
              */
 
             continue;
@@ -218,8 +220,8 @@ ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * changes the record of a tag; after NGX_MCDS_TAG_TRIES attempts it is
- * overwritten
+ * changes the record of a tag on one server; after NGX_MCDS_TAG_TRIES attempts
+ * the record is overwritten
  */
 
 static void
@@ -263,7 +265,10 @@ ngx_mcds_tag_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
         return NGX_DONE;
     }
 
-    /* a tag's record that is missing or invalid counts as deleted */
+    /*
+     * if the record of a tag is missing or invalid, all pages with the tag
+     * count as deleted
+     */
 
     if (now->rc != NGX_MCDS_OK
         || ngx_mcds_tag_parse(now, &purged, &deleted) != NGX_OK)
@@ -300,8 +305,8 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Ends the command of a purge to one server.  One failed server makes the
- * whole purge fail.
+ * Ends the commands of a purge by tag to one server.  One failed server makes
+ * the whole purge fail.
  */
 
 static void

@@ -16,37 +16,40 @@
 #include "ngx_mcds_client.h"
 
 
-/* the maximum length of the record of a tag: two numbers and a space */
+/*
+ * the maximum length of a tag's record in memcached: two numbers and a space
+ */
 #define NGX_MCDS_TAG_RECORD       41
 
 
 /*
- * Fills in a request to memcached for the record of a tag; the caller adds the
- * verb.
+ * Fills in a request to memcached for the record of a tag, but not the verb,
+ * which the caller adds.
  */
 
 void ngx_mcds_tag_request(ngx_mcds_request_t *req, ngx_str_t *record);
 
 
 /*
- * Fills in a request to memcached that increments the purge counter, and
- * creates a missing counter with the value now.
+ * Fills in a request to memcached that increments the server's purge counter,
+ * and creates a missing counter with the value now.
  */
 
 void ngx_mcds_tag_count(ngx_mcds_request_t *req, uint64_t now);
 
 
 /*
- * Reads the purge counter from a result of memcached.  Returns NGX_MCDS_OK, or
- * the reason why there is none.
+ * Reads a server's purge counter from the result of a memcached command.
+ * Returns NGX_MCDS_OK, or the reason why there is no counter.
  */
 
 ngx_uint_t ngx_mcds_tag_number(ngx_mcds_result_t *result, uint64_t *number);
 
 
 /*
- * Reads the record of a tag from a result of memcached.  Returns NGX_DECLINED
- * if the record is invalid.
+ * Reads the record of a tag (the purge counters when its pages were last
+ * purged, and last deleted) from the result of a memcached command.  Returns
+ * NGX_DECLINED if the record is invalid.
  */
 
 ngx_int_t ngx_mcds_tag_parse(ngx_mcds_result_t *result, uint64_t *purged,
