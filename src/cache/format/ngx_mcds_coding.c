@@ -13,15 +13,21 @@
 #include "ngx_mcds_coding.h"
 
 
-/* the size in bytes of the buffer that the encoder passes to its handler */
+/*
+ * the size in bytes of the buffer in which the encoder of a body passes its
+ * output to the handler
+ */
 #define NGX_MCDS_ENCODED          16384
 
-/* the window bits of zlib: a window of 15 bits, and 16 for a gzip header */
+/*
+ * the window bits of zlib for gzip bodies: a window of 15 bits, and 16 for a
+ * gzip header
+ */
 #define NGX_MCDS_GZIP_WINDOW      (15 + 16)
 
 /*
- * the windows of zstd as powers of two: a decoder of bodies that mcds encoded
- * needs 256 KB; the decoder accepts frames that need up to 8 MB
+ * the windows of zstd as powers of two: to decode bodies that mcds encoded 256
+ * KB suffice; the decoder accepts frames that need up to 8 MB
  */
 #define NGX_MCDS_ZSTD_WINDOW      18
 #define NGX_MCDS_ZSTD_MAX_WINDOW  23
@@ -36,8 +42,8 @@ struct ngx_mcds_encoder_s {
 
 struct ngx_mcds_decoder_s {
     ngx_uint_t      coding;
-    uint64_t        left;              /* bytes of the decoded body that are
-                                          still to come */
+    uint64_t        left;              /* bytes of the decoded body that the
+                                          decoder has still to write */
     z_stream        gzip;
     ZSTD_DCtx      *zstd;
 };
@@ -183,7 +189,10 @@ ngx_mcds_encode_gzip(ngx_mcds_encoder_t *encoder, u_char *p, size_t len,
     z = &encoder->gzip;
 
     do {
-        /* zlib's lengths are uInt, smaller than size_t: the input is split */
+        /*
+         * zlib's lengths are uInt, smaller than size_t: longer input is
+         * compressed piece by piece
+         */
 
         n = ngx_min(len, 0x40000000);
 
@@ -394,8 +403,8 @@ ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
     for ( ;; ) {
 
         /*
-         * after the last byte of the decoded body the trailer of the coding
-         * may still follow
+         * after the last byte of the decoded body the trailer of the gzip or
+         * zstd data may still follow
          */
 
         if (decoder->left == 0) {
@@ -441,8 +450,8 @@ ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
         if (n == 0 && in->len == before) {
 
             /*
-             * the decoder makes no progress despite room for output: its input
-             * is missing or malformed
+             * the decoder makes no progress despite room for output: the rest
+             * of the compressed body is missing or malformed
              */
 
             return in->len ? NGX_ERROR : NGX_AGAIN;
@@ -543,8 +552,8 @@ ngx_mcds_accept_part(ngx_mcds_accept_t *accept, u_char *p, u_char *last)
 
 
 /*
- * returns the weight of a coding, such as ";q=0.5", in thousandths; 0 if it is
- * malformed
+ * returns the weight of a coding in Accept-Encoding, such as ";q=0.5", in
+ * thousandths; 0 if it is malformed
  */
 
 static ngx_int_t

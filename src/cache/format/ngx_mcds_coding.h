@@ -16,8 +16,8 @@
 
 
 /*
- * the codings of stored bodies; the numbers are stored in entries, see
- * ngx_mcds_entry.h
+ * the codings (compression) of stored bodies; the numbers are stored in the
+ * entries of pages, see ngx_mcds_entry.h
  */
 
 typedef enum {
@@ -31,27 +31,33 @@ typedef struct ngx_mcds_encoder_s  ngx_mcds_encoder_t;
 typedef struct ngx_mcds_decoder_s  ngx_mcds_decoder_t;
 
 
-/* Returns the name of a coding; an empty string for NGX_MCDS_CODING_NONE. */
+/*
+ * Returns the name of a coding of bodies, such as "gzip"; an empty string for
+ * NGX_MCDS_CODING_NONE.
+ */
 
 ngx_str_t *ngx_mcds_coding_name(ngx_uint_t coding);
 
 
 /*
- * Returns the coding with this name, or NGX_MCDS_CODING_NONE if it is unknown.
+ * Returns the coding of bodies with this name, such as "gzip", or
+ * NGX_MCDS_CODING_NONE if it is unknown.
  */
 
 ngx_uint_t ngx_mcds_coding_find(ngx_str_t *name);
 
 
 /*
- * Returns the maximum compression level of a coding; the minimum is 1, and
+ * Returns the maximum compression level of gzip or zstd; the minimum is 1, and
  * level 0 stands for the default of the compression library.
  */
 
 ngx_int_t ngx_mcds_coding_max_level(ngx_uint_t coding);
 
 
-/* Creates an encoder of bodies.  Returns NULL if out of memory. */
+/*
+ * Creates an encoder, which compresses a body.  Returns NULL if out of memory.
+ */
 
 ngx_mcds_encoder_t *ngx_mcds_encoder_create(ngx_uint_t coding,
     ngx_int_t level);
@@ -63,15 +69,16 @@ void ngx_mcds_encoder_free(ngx_mcds_encoder_t *encoder);
 
 
 /*
- * The handler that receives encoded bytes, which are valid only during the
- * call.  Any result but NGX_OK stops the encoder.
+ * The handler that receives the compressed bytes of a body from an encoder;
+ * they are valid only during the call.  Any result but NGX_OK stops the
+ * encoder.
  */
 
 typedef ngx_int_t (*ngx_mcds_encoded_pt)(void *data, u_char *p, size_t len);
 
 
 /*
- * Encodes the next bytes of a body; last: these are the final ones.  The
+ * Compresses the next bytes of a body; last: these are the final ones.  The
  * handler is called for each piece of output.  Returns NGX_OK, NGX_ERROR, or
  * the result of the handler if it was not NGX_OK.  After any result but NGX_OK
  * the encoder can only be freed.
@@ -82,10 +89,10 @@ ngx_int_t ngx_mcds_encoder_run(ngx_mcds_encoder_t *encoder, u_char *p,
 
 
 /*
- * Creates a decoder of bodies; length is that of the decoded body.  The
- * decoder accepts a zstd window of up to 8 MB, the limit of RFC 9659; bodies
- * encoded by ngx_mcds_encoder_run() need 256 KB.  Returns NULL if out of
- * memory.
+ * Creates a decoder of compressed bodies; length is that of the decoded body.
+ * The decoder accepts a zstd window of up to 8 MB, the limit of RFC 9659;
+ * bodies encoded by ngx_mcds_encoder_run() need 256 KB.  Returns NULL if out
+ * of memory.
  */
 
 ngx_mcds_decoder_t *ngx_mcds_decoder_create(ngx_uint_t coding,
@@ -98,34 +105,38 @@ void ngx_mcds_decoder_free(ngx_mcds_decoder_t *decoder);
 
 
 /*
- * Decodes encoded bytes of a body from "in" to *pos, but not beyond end;
+ * Decodes bytes of a compressed body from "in" to *pos, but not beyond end;
  * advances both.  NGX_OK: the output is full.  NGX_AGAIN: "in" is empty, more
  * input is needed.  NGX_DONE: the body is complete.  NGX_ERROR: the body is
- * malformed, has not the given length, or is followed by other bytes.
+ * malformed, has not the expected length, or is followed by other bytes.
  */
 
 ngx_int_t ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in,
     u_char **pos, u_char *end);
 
 
-/* the weights of codings in the Accept-Encoding of a request */
+/* the weights of the codings that a request's Accept-Encoding lists */
 
 typedef struct {
-    ngx_int_t    gzip;            /* weight of gzip in thousandths; -1: not
-                                     listed, also in the fields below */
+    ngx_int_t    gzip;            /* weight of gzip in Accept-Encoding, in
+                                     thousandths; -1: gzip is not listed; the
+                                     fields below are alike */
     ngx_int_t    zstd;
     ngx_int_t    identity;
     ngx_int_t    any;
 } ngx_mcds_accept_t;
 
 
-/* Starts the evaluation of Accept-Encoding: no coding is listed. */
+/*
+ * Starts the evaluation of a request's Accept-Encoding: no coding is listed
+ * yet.
+ */
 
 void ngx_mcds_accept_init(ngx_mcds_accept_t *accept);
 
 
 /*
- * Evaluates one Accept-Encoding header line of a request; called for each
+ * Evaluates one header line of a request's Accept-Encoding; called for each
  * line.
  */
 
@@ -133,8 +144,8 @@ void ngx_mcds_accept_line(ngx_mcds_accept_t *accept, ngx_str_t *value);
 
 
 /*
- * Returns 1 if the client accepts a body in this coding, and does not prefer
- * an unencoded one.
+ * Returns 1 if a client accepts a body in a coding, such as gzip, and does not
+ * prefer an unencoded one.
  */
 
 ngx_uint_t ngx_mcds_accepts(ngx_mcds_accept_t *accept, ngx_uint_t coding);

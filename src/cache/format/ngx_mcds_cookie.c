@@ -147,7 +147,7 @@ ngx_mcds_cookie_named(ngx_str_t *line, ngx_array_t *names)
             }
         }
 
-        /* a comma may be part of a cookie's name, or end a cookie */
+        /* a comma may be part of the name of a cookie, or end the cookie */
 
         if (ngx_mcds_cookie_first(p, end ? end : s, s, names)
             || (comma && ngx_mcds_cookie_list(p, s, names))
@@ -172,7 +172,10 @@ ngx_mcds_cookie_next(u_char *p, u_char *last, u_char ch)
 }
 
 
-/* checks the name of one cookie from p to end, where "=" may follow */
+/*
+ * returns 1 if some application reads one of the names from the cookie that
+ * starts at p; the cookie's name ends at "end", where "=" may follow
+ */
 
 static ngx_uint_t
 ngx_mcds_cookie_first(u_char *p, u_char *end, u_char *last,
@@ -233,8 +236,9 @@ ngx_mcds_cookie_list(u_char *p, u_char *last, ngx_array_t *names)
 
 
 /*
- * checks names of cookies before a "=" that is inside of the value of another
- * cookie or follows a separator
+ * returns 1 if one of the names stands before a "=" that is inside of the
+ * value of another cookie or follows a separator, where some application
+ * begins a cookie
  */
 
 static ngx_uint_t
@@ -268,7 +272,9 @@ ngx_mcds_cookie_parts(u_char *p, u_char *last, ngx_array_t *names)
             return 1;
         }
 
-        /* the next name of a cookie may begin after the value of this one */
+        /*
+         * the name of another cookie may begin after the value of this cookie
+         */
 
         while (end < last
                && (*end == '='
@@ -443,7 +449,9 @@ ngx_mcds_cookie_match(ngx_mcds_cookie_t *cookie, ngx_str_t *name)
 }
 
 
-/* returns 1 if some application ends the name of the cookie at p */
+/*
+ * returns 1 if some application ends the name of the cookie at the position p
+ */
 
 static ngx_uint_t
 ngx_mcds_cookie_ends(ngx_mcds_cookie_t *cookie, u_char *p)

@@ -16,8 +16,8 @@
 #endif
 
 
-#define NGX_MCDS_CRC32C_POLY   0x82f63b78    /* the polynomial of CRC32C, bits
-                                                reversed */
+#define NGX_MCDS_CRC32C_POLY   0x82f63b78    /* the polynomial of CRC32C
+                                                (Castagnoli), bits reversed */
 
 
 typedef uint32_t (*ngx_mcds_crc32c_pt)(uint32_t crc, u_char *data, size_t len);
@@ -120,18 +120,21 @@ ngx_mcds_crc32c_table(uint32_t crc, u_char *data, size_t len)
 #if (NGX_MCDS_CRC32C_SSE42)
 
 /*
- * The crc32 instruction has a latency of three cycles and a throughput of one
- * per cycle, so three blocks of the data are processed in parallel.  A
- * carry-less multiplication then combines their remainders.  With reversed
- * bits a product is multiplied by x, and the instruction multiplies by x^32;
- * so the factor that advances a remainder by n bytes is x^(8n - 33) mod P.
+ * The crc32 instruction of the processor has a latency of three cycles and a
+ * throughput of one per cycle, so three blocks of the data are processed in
+ * parallel.  A carry-less multiplication then combines their remainders.  With
+ * reversed bits a product is multiplied by x, and the instruction multiplies
+ * by x^32; so the factor that advances a remainder by n bytes is x^(8n - 33)
+ * mod P.
  */
 
 #define NGX_MCDS_CRC32C_LONG         1024
-#define NGX_MCDS_CRC32C_LONG_1       0x170076fa    /* factor to advance a CRC by
-                                                      one block */
-#define NGX_MCDS_CRC32C_LONG_2       0xa51b6135    /* factor to advance a CRC by
-                                                      two blocks */
+#define NGX_MCDS_CRC32C_LONG_1       0x170076fa    /* factor to advance a
+                                                      CRC32C by one block of
+                                                      data */
+#define NGX_MCDS_CRC32C_LONG_2       0xa51b6135    /* factor to advance a
+                                                      CRC32C by two blocks of
+                                                      data */
 
 #define NGX_MCDS_CRC32C_SHORT        128
 #define NGX_MCDS_CRC32C_SHORT_1      0x0d3b6092

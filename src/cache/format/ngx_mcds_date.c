@@ -11,7 +11,7 @@
 
 #define NGX_MCDS_DATE_CENTURY     100
 
-/* days from 0000-03-01 to 1970-01-01 */
+/* days from 0000-03-01, from which dates are counted, to 1970-01-01 */
 #define NGX_MCDS_DATE_EPOCH       719468
 
 
@@ -37,15 +37,19 @@ static int64_t ngx_mcds_date_days(ngx_mcds_date_t *date);
 
 
 /*
- * The formats of an HTTP date.  w: abbreviated day name, W: full day name, d:
- * day, e: day with a space for a leading zero, m: month, y: year, Y: last two
- * digits of the year, h: hour, i: minute, s: second.
+ * The formats of an HTTP date.  Each letter stands for a part of the date: w:
+ * abbreviated day name, W: full day name, d: day, e: day with a space for a
+ * leading zero, m: month, y: year, Y: last two digits of the year, h: hour, i:
+ * minute, s: second.
  */
 
 static char  *ngx_mcds_date_forms[] = {
-    "w, d m y h:i:s GMT",         /* IMF-fixdate of RFC 9110 */
-    "W, d-m-Y h:i:s GMT",         /* the format of RFC 850 */
-    "w m e h:i:s y"               /* the format of asctime() */
+    "w, d m y h:i:s GMT",         /* IMF-fixdate of RFC 9110, the present
+                                     format of HTTP dates */
+    "W, d-m-Y h:i:s GMT",         /* the obsolete format of HTTP dates of RFC
+                                     850 */
+    "w m e h:i:s y"               /* the obsolete format of HTTP dates of
+                                     asctime() */
 };
 
 static char  *ngx_mcds_date_weekdays[] = {
@@ -193,8 +197,9 @@ ngx_mcds_date_number(u_char **p, u_char *last, size_t n, ngx_int_t *number)
 
 
 /*
- * Returns the index of the name of a day or a month that begins at *p.  If len
- * is not 0, only its first len letters are compared.
+ * Returns the index of the name of a day or a month in an HTTP date that
+ * begins at *p.  If len is not 0, only the name's first len letters are
+ * compared.
  */
 
 static ngx_int_t
@@ -219,8 +224,8 @@ ngx_mcds_date_name(u_char **p, u_char *last, char **names, size_t n,
 
 
 /*
- * completes a year of two digits: a year that would be 50 years or more in the
- * future is in the past (RFC 9110, 5.6.7)
+ * completes the two-digit year of an HTTP date: a year that would be 50 years
+ * or more in the future is in the past (RFC 9110, 5.6.7)
  */
 
 static void
@@ -263,7 +268,10 @@ ngx_mcds_date_days(ngx_mcds_date_t *date)
         return NGX_ERROR;
     }
 
-    /* in a year that is counted from March, a leap day is the last day */
+    /*
+     * days of a date: in a year that is counted from March, a leap day is the
+     * last day
+     */
 
     month = (date->month + 10) % 12;
 

@@ -16,8 +16,8 @@
 #define NGX_MCDS_ENTRY_ASKED   3
 
 /*
- * the maximum of each length in an entry, so that sums of lengths do not
- * overflow
+ * the maximum of each length that an entry (the value of a page's item) has,
+ * so that sums of lengths do not overflow
  */
 #define NGX_MCDS_ENTRY_MAX     0x7fffffff
 
@@ -39,7 +39,9 @@ static u_char *ngx_mcds_entry_value_end(u_char *p, u_char *last);
 static u_char  ngx_mcds_entry_magic[] = { 'M', 'C', 'D', 'S' };
 
 
-/* the characters of a token: tchar of RFC 9110, 5.6.2 */
+/*
+ * the characters that the name of a header may have: tchar of RFC 9110, 5.6.2
+ */
 
 static u_char  ngx_mcds_entry_token[256] =
     "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
@@ -224,8 +226,8 @@ ngx_mcds_entry_purged(ngx_mcds_entry_t *list, ngx_mcds_entry_t *variant)
     }
 
     /*
-     * the time of the purge is forgotten, but the purge came after the request
-     * for the variant to its origin
+     * the list of headers does not have the time of this purge any more; but
+     * the purge came after the request for the variant to its origin
      */
 
     return ngx_min(list->expire, variant->created - variant->took);
@@ -250,8 +252,8 @@ ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more, ngx_log_t *log)
     }
 
     /*
-     * the value of the entry grows by half at least, so that a body that
-     * arrives in small pieces is rarely copied
+     * the value of the page's entry grows by half at least, so that a body
+     * that arrives in small pieces is rarely copied
      */
 
     size = value->size + value->size / 2;
@@ -298,7 +300,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    /* later versions may write longer headers of entries, not shorter ones */
+    /* in later versions, headers of entries may be longer, but not shorter */
 
     header = ngx_mcds_take(data + 6, 2);
 
@@ -410,7 +412,9 @@ ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type, ngx_str_t *data)
     p = entry->ext.data;
     last = p + entry->ext.len;
 
-    /* ngx_mcds_entry_read() has checked the lengths of the extensions */
+    /*
+     * ngx_mcds_entry_read() has checked the lengths of the entry's extensions
+     */
 
     while (last - p >= 6) {
         len = ngx_mcds_take(p + 2, 4);
@@ -453,7 +457,7 @@ ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name, ngx_str_t *value)
         return NGX_DONE;
     }
 
-    /* the value of the header is between ": " and CRLF */
+    /* the header's value is between ": " and CRLF in the entry */
 
     value->data = colon + 2;
     value->len = p - 1 - value->data;
@@ -510,7 +514,9 @@ ngx_mcds_entry_header_check(ngx_str_t *name, ngx_str_t *value)
 }
 
 
-/* returns the length of everything in an entry but the body; 0: too long */
+/*
+ * returns the length of everything in a page's entry but the body; 0: too long
+ */
 
 static size_t
 ngx_mcds_entry_size(ngx_mcds_entry_t *entry)
@@ -530,7 +536,9 @@ ngx_mcds_entry_size(ngx_mcds_entry_t *entry)
 static u_char *
 ngx_mcds_entry_copy(u_char *p, ngx_str_t *src)
 {
-    /* the data of an empty ngx_str_t may be NULL */
+    /*
+     * copies a string of an entry; the data of an empty ngx_str_t may be NULL
+     */
 
     return src->len ? ngx_cpymem(p, src->data, src->len) : p;
 }
@@ -547,7 +555,9 @@ ngx_mcds_entry_crc(u_char *data, size_t len)
 }
 
 
-/* checks an entry; returns NULL, or the reason why the entry is invalid */
+/*
+ * checks a page's entry; returns NULL, or the reason why the entry is invalid
+ */
 
 static char *
 ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
@@ -615,7 +625,10 @@ ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry)
         return NGX_DECLINED;
     }
 
-    /* the last part of a body is neither empty nor longer than the others */
+    /*
+     * the last part of a page's body is neither empty nor longer than the
+     * others
+     */
 
     rest = entry->total - entry->body.len;
 
@@ -714,7 +727,8 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
         ngx_memcpy(&word, p, 8);
 
         /*
-         * test eight bytes at once (SWAR): is any of them below 0x20, or DEL?
+         * test eight bytes of a header's value at once (SWAR): is any of them
+         * below 0x20, or DEL?
          */
 
         del = word ^ (NGX_MCDS_ENTRY_ONES * 0x7f);
@@ -731,8 +745,8 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
 #if (NGX_HAVE_LITTLE_ENDIAN && (__GNUC__ || __clang__))
 
         /*
-         * the lowest byte found is the first one; bytes found above it may be
-         * allowed ones
+         * the lowest byte found is the first possible control character of a
+         * header's value; bytes found above it may be allowed ones
          */
 
         p += __builtin_ctzll(word) / 8;

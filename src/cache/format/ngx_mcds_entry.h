@@ -79,12 +79,13 @@
 #define NGX_MCDS_ENTRY_HEADER     112
 
 #define NGX_MCDS_ENTRY_PAGE       0
-#define NGX_MCDS_ENTRY_PASS       1     /* a hit-for-miss mark: requests neither
-                                           wait nor lock */
+#define NGX_MCDS_ENTRY_PASS       1     /* a hit-for-miss mark: requests go to
+                                           the origin, and neither wait nor
+                                           lock */
 #define NGX_MCDS_ENTRY_VARY       2
 #define NGX_MCDS_ENTRY_PURGED     3
 
-/* flags of an entry, stored in memcached */
+/* flags of a page's entry, stored in memcached */
 #define NGX_MCDS_ENTRY_SHARED     0x01  /* the page may be served to a request
                                            with Authorization, RFC 9111, 3.5 */
 #define NGX_MCDS_ENTRY_REVALIDATE 0x02  /* the page is never served stale:
@@ -109,25 +110,30 @@
 #define NGX_MCDS_ENTRY_UNSET      0xffffffff
 
 /*
- * the maximum size in bytes of an entry's key, extensions and headers together
+ * the maximum size in bytes of the key, extensions and headers together in a
+ * page's entry
  */
 #define NGX_MCDS_ENTRY_HEAD       (256 * 1024)
 
 /*
- * the maximum size in bytes of the text of mcds_cache_key in an entry; the
- * extensions and the headers share the rest
+ * the maximum size in bytes of the text of mcds_cache_key in a page's entry;
+ * the extensions and the headers share the rest of NGX_MCDS_ENTRY_HEAD
  */
 #define NGX_MCDS_ENTRY_KEY        (128 * 1024)
 
-/* the maximum number of header lines in an entry */
+/* the maximum number of header lines in the entry of a page */
 #define NGX_MCDS_ENTRY_LINES      4096
 
-/* types of an entry's extensions */
+/* types of the extensions (additional data) in the entry of a page */
 #define NGX_MCDS_ENTRY_EXT_VARY   1
-#define NGX_MCDS_ENTRY_EXT_TAG    2     /* the page's tags, see
-                                           ngx_mcds_tag.h */
-#define NGX_MCDS_ENTRY_EXT_SIGN   3     /* the signature, see ngx_mcds_sign.h */
-#define NGX_MCDS_ENTRY_EXT_ROUTE  4     /* route, see ngx_http_mcds_route.h */
+#define NGX_MCDS_ENTRY_EXT_TAG    2     /* type of the extension with the
+                                           page's tags, see ngx_mcds_tag.h */
+#define NGX_MCDS_ENTRY_EXT_SIGN   3     /* type of the extension with the
+                                           page's signature, see
+                                           ngx_mcds_sign.h */
+#define NGX_MCDS_ENTRY_EXT_ROUTE  4     /* type of the extension with the
+                                           page's route, see
+                                           ngx_http_mcds_route.h */
 
 
 typedef struct {
@@ -136,31 +142,33 @@ typedef struct {
     uint64_t      expire;         /* time when the page expires, ms */
     uint64_t      created;
     uint64_t      generation;
-    uint64_t      total;          /* length of the page's whole body */
+    uint64_t      total;          /* length of the page's whole body, with its
+                                     parts */
     uint32_t      age;
     uint32_t      swr;
     uint32_t      sie;
     uint32_t      took;
     uint32_t      parts;
-    uint32_t      part;           /* length of each part of the body but the
-                                     last one */
+    uint32_t      part;           /* length of each part of the page's body but
+                                     the last one */
     uint32_t      purges;
     uint64_t      build;
     ngx_uint_t    status;
-    ngx_uint_t    coding;         /* coding of the stored body,
+    ngx_uint_t    coding;         /* coding (compression) of the stored body,
                                      ngx_mcds_coding_e */
-    uint64_t      length;         /* length of the whole decoded body */
+    uint64_t      length;         /* length of the page's whole body,
+                                     decoded */
     ngx_str_t     key;
     ngx_str_t     ext;
     ngx_str_t     headers;
-    ngx_uint_t    lines;          /* number of header lines, set when the entry
-                                     is read */
+    ngx_uint_t    lines;          /* number of the page's header lines, set
+                                     when the entry is read */
     ngx_str_t     body;
 } ngx_mcds_entry_t;
 
 
 /*
- * Returns NGX_OK if key, extensions and headers of an entry are within
+ * Returns NGX_OK if key, extensions and headers of a page's entry are within
  * NGX_MCDS_ENTRY_HEAD and NGX_MCDS_ENTRY_LINES; NGX_DECLINED otherwise, as
  * ngx_mcds_entry_read() would reject the entry.
  */
@@ -183,9 +191,9 @@ ngx_mcds_value_t *ngx_mcds_entry_begin(ngx_mcds_entry_t *entry, size_t room,
 
 
 /*
- * Writes the fixed header of an entry from its other fields, and the CRC.  The
- * length of the body is the number of bytes appended; entry->total is used
- * only with parts, entry->length only with a coding.  Key, extensions and
+ * Writes the fixed header of a page's entry from its other fields, and the
+ * CRC. The length of the body is the number of bytes appended; entry->total is
+ * used only with parts, entry->length only with a coding.  Key, extensions and
  * headers must have the lengths they had in ngx_mcds_entry_begin().  The entry
  * does not change.  The value is complete; after that only
  * ngx_mcds_entry_mark(), ngx_mcds_entry_purge() and ngx_mcds_sign() may change
@@ -196,17 +204,18 @@ void ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 
 
 /*
- * Returns the client flags of memcached for a finished entry: the upper half
- * of its CRC in the upper half of the flags, which clients in other languages
- * do not use.
+ * Returns the client flags of memcached that an entry (the value of a page's
+ * item) is stored with: the upper half of its CRC in the upper half of the
+ * flags, which clients in other languages do not use.
  */
 
 uint32_t ngx_mcds_entry_client_flags(ngx_mcds_value_t *value);
 
 
 /*
- * Sets flags in a finished entry, and lowers its expiry time to expire, in
- * milliseconds since the epoch.  The value must have only one reference.
+ * Sets flags in the finished entry of a page, and lowers the page's expiry
+ * time to expire, in milliseconds since the epoch.  The value must have only
+ * one reference.
  */
 
 void ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags,
@@ -222,10 +231,10 @@ void ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire);
 
 
 /*
- * Returns the time of the first purge in the list of a page's headers that
- * came after the variant's request to the origin; the list remembers the last
- * three.  If that purge is forgotten, returns a time that is not later than
- * it.
+ * Returns the time of the first purge in a page's list of headers that came
+ * after the request for a variant to the origin; the list remembers the last
+ * three purges.  If that purge is forgotten, returns a time that is not later
+ * than it.
  */
 
 uint64_t ngx_mcds_entry_purged(ngx_mcds_entry_t *list,
@@ -233,10 +242,11 @@ uint64_t ngx_mcds_entry_purged(ngx_mcds_entry_t *list,
 
 
 /*
- * Makes room for at least "more" bytes after the end of an entry's value.  The
- * value must have only one reference.  A value that is too small is replaced
- * by one that is at least half as large again.  Returns the value to use;
- * NULL, with the old value unchanged, if out of memory or longer than 2 GiB.
+ * Makes room for at least "more" bytes after the end of the value of a page's
+ * entry.  The value must have only one reference.  A value that is too small
+ * is replaced by one that is at least half as large again.  Returns the value
+ * to use; NULL, with the old value unchanged, if out of memory or longer than
+ * 2 GiB.
  */
 
 ngx_mcds_value_t *ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more,
@@ -244,27 +254,30 @@ ngx_mcds_value_t *ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more,
 
 
 /*
- * Reads an entry; its strings point into data.  Returns NGX_OK only if every
- * check holds: magic, format, sizes that add up to len, CRC, kind, status,
- * coding, lengths of the body, well-formed extensions, header lines of the form
- * "token: value" without control characters (a value may contain HTAB), and a
- * key equal to the given one.  Otherwise returns NGX_DECLINED, which is a miss,
- * not an error: the entry is undefined, and *why is a short constant text for
- * the debug log.
+ * Reads a page's entry from the value of an item; its strings point into data.
+ * Returns NGX_OK only if every check holds: magic, format, sizes that add up
+ * to len, CRC, kind, status, coding, lengths of the body, well-formed
+ * extensions, header lines of the form "token: value" without control
+ * characters (a value may contain HTAB), and a key equal to the given one.
+ * Otherwise returns NGX_DECLINED, which is a miss, not an error: the entry is
+ * undefined, and *why is a short constant text for the debug log.
  */
 
 ngx_int_t ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data,
     size_t len, ngx_str_t *key, char **why);
 
 
-/* Returns the length of the data of part n of a body; the part must exist. */
+/*
+ * Returns the length of the data of part n of a page's body; the part must
+ * exist.
+ */
 
 size_t ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n);
 
 
 /*
- * Finds the first extension of this type in an entry.  Returns NGX_DECLINED if
- * there is none.
+ * Finds the first extension of this type in the entry of a page.  Returns
+ * NGX_DECLINED if there is none.
  */
 
 ngx_int_t ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type,
@@ -272,9 +285,9 @@ ngx_int_t ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type,
 
 
 /*
- * Takes the next header line of an entry and advances headers.  Returns NGX_OK
- * with name and value, or NGX_DONE at the end.  The headers must have passed
- * ngx_mcds_entry_read().
+ * Takes the next header line from the headers of a page's entry, and advances
+ * headers.  Returns NGX_OK with name and value, or NGX_DONE at the end.  The
+ * headers must have passed ngx_mcds_entry_read().
  */
 
 ngx_int_t ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name,
@@ -282,9 +295,9 @@ ngx_int_t ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name,
 
 
 /*
- * Takes the next header line of this name from the headers of an entry,
- * compared without case, and advances headers behind it.  Returns NGX_OK with
- * value, or NGX_DONE if there is none.
+ * Takes the next header line with a name from the headers of a page's entry,
+ * and advances headers behind it.  Names are compared without case.  Returns
+ * NGX_OK with value, or NGX_DONE if there is none.
  */
 
 ngx_int_t ngx_mcds_entry_find(ngx_str_t *headers, ngx_str_t *name,
@@ -292,9 +305,9 @@ ngx_int_t ngx_mcds_entry_find(ngx_str_t *headers, ngx_str_t *name,
 
 
 /*
- * Returns NGX_OK if the header line may be stored and sent: the name is a token
- * (RFC 9110, 5.6.2), and the value has no control character but HTAB.  Returns
- * NGX_DECLINED otherwise.
+ * Returns NGX_OK if a header line of the origin may be stored and sent: the
+ * name is a token (RFC 9110, 5.6.2), and the value has no control character
+ * but HTAB. Returns NGX_DECLINED otherwise.
  */
 
 ngx_int_t ngx_mcds_entry_header_check(ngx_str_t *name, ngx_str_t *value);
@@ -302,7 +315,7 @@ ngx_int_t ngx_mcds_entry_header_check(ngx_str_t *name, ngx_str_t *value);
 
 /*
  * Computes the CRC32C of data (Castagnoli; as in iSCSI, RFC 3720, B.4).  crc
- * is 0 for the first bytes, and the previous result for bytes that continue
+ * is 0 for the first bytes, and the previous result for bytes that follow
  * them.
  */
 

@@ -10,14 +10,16 @@
 
 
 typedef enum {
-    NGX_MCDS_FORWARDED_OTHER = 0, /* a forwarding header of which any value
-                                     contradicts the request */
+    NGX_MCDS_FORWARDED_OTHER = 0, /* a header that proxies add, of which any
+                                     value is taken to contradict the
+                                     request */
     NGX_MCDS_FORWARDED_HOST,
     NGX_MCDS_FORWARDED_SCHEME,
-    NGX_MCDS_FORWARDED_TLS,       /* a forwarding header with the value "on" or
-                                     "off" */
+    NGX_MCDS_FORWARDED_TLS,       /* a header that proxies add, with the value
+                                     "on" for https, or "off" */
     NGX_MCDS_FORWARDED_PORT,
-    NGX_MCDS_FORWARDED_LIST       /* the header "Forwarded" of RFC 7239 */
+    NGX_MCDS_FORWARDED_LIST       /* the header "Forwarded" of RFC 7239, a list
+                                     of pairs that proxies add */
 } ngx_mcds_forwarded_e;
 
 
@@ -34,7 +36,8 @@ typedef struct {
 
 typedef struct {
     ngx_str_t     name;
-    ngx_str_t     value;          /* the value of the pair without quotes */
+    ngx_str_t     value;          /* the pair's value in the header
+                                     "Forwarded", without quotes */
     u_char        end;
 } ngx_mcds_forwarded_pair_t;
 
@@ -147,7 +150,10 @@ ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header)
 
     if (names == NULL) {
 
-        /* skip most headers by the first letter of their name */
+        /*
+         * most headers are no forwarding headers: their names begin with
+         * another letter
+         */
 
         switch (header->len ? ngx_tolower(header->data[0]) : 0) {
         case 'c':
@@ -272,8 +278,9 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
     case NGX_MCDS_FORWARDED_PORT:
 
         /*
-         * without the port header an application would use one of the
-         * request's two ports
+         * a port in a forwarding header agrees with the request only if it is
+         * equal to both of its ports: without the header an application would
+         * use one of them
          */
 
         n = ngx_atoi(value->data, value->len);
@@ -282,11 +289,15 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
 
     case NGX_MCDS_FORWARDED_LIST:
 
-        /* the addresses ("for", "by") of "Forwarded" are not compared */
+        /*
+         * the addresses ("for", "by") in the header "Forwarded" are not
+         * compared
+         */
 
         return 1;
 
-    default: /* NGX_MCDS_FORWARDED_OTHER: any value differs */
+    default: /* NGX_MCDS_FORWARDED_OTHER: any value of the header counts as
+                different */
         return 0;
     }
 }
@@ -301,8 +312,8 @@ ngx_mcds_forwarded_equal(ngx_str_t *one, ngx_str_t *two)
 
 
 /*
- * returns the kind of a pair of "Forwarded"; NGX_MCDS_FORWARDED_LIST for
- * addresses, which are not compared
+ * returns the kind of a pair in the header "Forwarded" by its name;
+ * NGX_MCDS_FORWARDED_LIST for addresses, which are not compared
  */
 
 static ngx_uint_t
@@ -329,10 +340,10 @@ ngx_mcds_forwarded_pair_kind(ngx_str_t *name)
 
 
 /*
- * Takes the next pair of "Forwarded" and advances the list; the name of an
- * empty element is empty.  Returns NGX_DONE at the end; NGX_DECLINED if the
- * list is malformed, or if an application that ignores quotes could read a
- * quoted string differently.
+ * Takes the next pair from a header "Forwarded" and advances "left"; the name
+ * of an empty element is empty.  Returns NGX_DONE at the end; NGX_DECLINED if
+ * the header is malformed, or if an application that ignores quotes could read
+ * a quoted string differently.
  */
 
 static ngx_int_t
@@ -426,7 +437,8 @@ ngx_mcds_forwarded_pair(ngx_str_t *left, ngx_mcds_forwarded_pair_t *pair)
 
 
 /*
- * writes the pairs of "Forwarded" but the addresses: "host=a;proto=b,host=c"
+ * writes the pairs of a header "Forwarded" but the addresses:
+ * "host=a;proto=b,host=c"
  */
 
 static ngx_int_t
@@ -483,8 +495,8 @@ ngx_mcds_forwarded_write(u_char *p, ngx_str_t *name, ngx_str_t *value)
     if (ngx_mcds_forwarded_kind(name) == NGX_MCDS_FORWARDED_LIST) {
 
         /*
-         * the pairs of "Forwarded" are written after the room for their
-         * length, which is not known yet
+         * the pairs of the header "Forwarded" are written after the room for
+         * their length, which is not known yet
          */
 
         start = p + NGX_SIZE_T_LEN + sizeof(",:") - 1;

@@ -24,18 +24,18 @@
 typedef struct {
     ngx_str_t     scheme;         /* the request's scheme, "http" or "https" */
     ngx_str_t     host;           /* the request's header Host, with its port */
-    ngx_uint_t    port;           /* port in Host, or the default port of the
-                                     scheme */
-    ngx_uint_t    local_port;     /* port on which the server of nginx
-                                     listens */
+    ngx_uint_t    port;           /* port in the request's Host, or the default
+                                     port of the scheme */
+    ngx_uint_t    local_port;     /* port on which nginx received the
+                                     request */
 } ngx_mcds_own_t;
 
 
 /*
- * Returns 1 if a header of this name overrides the method of the request.  All
- * names in this file are compared without case; in place of "-" any character
- * but a letter or digit is equal to it, as CGI turns "-" into "_", and PHP "."
- * and others.
+ * Returns 1 if a header of this name, such as X-HTTP-Method-Override,
+ * overrides the method of the request.  All names in this file are compared
+ * without case; in place of "-" any character but a letter or digit is equal
+ * to it, as CGI turns "-" into "_", and PHP "." and others.
  */
 
 ngx_uint_t ngx_mcds_forwarded_method(ngx_str_t *name);
@@ -43,24 +43,25 @@ ngx_uint_t ngx_mcds_forwarded_method(ngx_str_t *name);
 
 /*
  * Returns the name in names, an array of ngx_str_t, that is equal to the name
- * of the header, or NULL.  If names is NULL, the built-in names of forwarding
- * headers, such as X-Forwarded-Host, are used.
+ * of a request header, or NULL.  If names is NULL, the built-in names of
+ * headers that proxies add, such as X-Forwarded-Host, are used.
  */
 
 ngx_str_t *ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header);
 
 
 /*
- * Adds the built-in names of forwarding headers, such as X-Forwarded-Host, to
- * names.  Returns NGX_ERROR if out of memory.
+ * Adds the built-in names of headers that proxies add, such as
+ * X-Forwarded-Host, to names, an array of ngx_str_t.  Returns NGX_ERROR if out
+ * of memory.
  */
 
 ngx_int_t ngx_mcds_forwarded_add(ngx_array_t *names);
 
 
 /*
- * the maximum number of bytes that ngx_mcds_forwarded_write() adds to the name
- * and the value of a header
+ * the maximum number of bytes that ngx_mcds_forwarded_write() needs for a
+ * header in the text of a cache key, beside its name and its value
  */
 
 #define NGX_MCDS_FORWARDED_LEN                                                \
@@ -69,8 +70,9 @@ ngx_int_t ngx_mcds_forwarded_add(ngx_array_t *names);
 
 /*
  * Returns 1 if the value of a forwarding header, such as X-Forwarded-Host,
- * contradicts the request as nginx sees it, own.  The value of a built-in name
- * that is a host, scheme or port is compared; any other value differs.
+ * contradicts "own", the request as nginx sees it.  The value of a built-in
+ * name that is a host, scheme or port is compared; any other value counts as
+ * different.
  */
 
 ngx_uint_t ngx_mcds_forwarded_differs(ngx_str_t *name, ngx_str_t *value,
@@ -78,11 +80,11 @@ ngx_uint_t ngx_mcds_forwarded_differs(ngx_str_t *name, ngx_str_t *value,
 
 
 /*
- * Writes name and value of a forwarding header to the text of a cache key so
- * that different pairs have different texts.  The addresses ("for", "by") of
- * "Forwarded" are left out, unless the value is malformed.  Writes at most
- * NGX_MCDS_FORWARDED_LEN bytes plus the lengths of name and value.  Returns
- * the end.
+ * Writes name and value of a forwarding header, such as X-Forwarded-Host, to
+ * the text of a cache key so that different headers have different texts.  The
+ * addresses ("for", "by") of "Forwarded" are left out, unless the value is
+ * malformed.  Writes at most NGX_MCDS_FORWARDED_LEN bytes plus the lengths of
+ * name and value.  Returns the end.
  */
 
 u_char *ngx_mcds_forwarded_write(u_char *p, ngx_str_t *name,

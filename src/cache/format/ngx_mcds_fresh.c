@@ -39,8 +39,8 @@
 
 typedef struct {
     ngx_str_t     name;
-    ngx_str_t     arg;            /* argument of the directive without its
-                                     quotes, escapes not decoded */
+    ngx_str_t     arg;            /* argument of the Cache-Control directive
+                                     without its quotes, escapes not decoded */
     unsigned      has_arg:1;
 } ngx_mcds_directive_t;
 
@@ -93,7 +93,10 @@ ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc, ngx_str_t *value)
 
     for ( ;; ) {
 
-        /* the list of directives may have empty elements, RFC 9110, 5.6.1.2 */
+        /*
+         * the list of directives in Cache-Control may have empty elements, RFC
+         * 9110, 5.6.1.2
+         */
 
         while (p < last && (*p == ',' || *p == ' ' || *p == '\t')) {
             p++;
@@ -197,8 +200,9 @@ ngx_mcds_fresh_decide(ngx_mcds_response_t *response, uint64_t now_ms,
 
 
 /*
- * Returns 1 if a response that had expired when it arrived, so many
- * milliseconds ago, may be served to the requests that waited for it.
+ * Returns 1 if a response that had already expired when it arrived from the
+ * origin, by "late" milliseconds, may be served to the requests that waited
+ * for it.
  */
 
 static ngx_uint_t
@@ -495,7 +499,10 @@ ngx_mcds_token_end(u_char *p, u_char *last)
 }
 
 
-/* returns the closing quote of a quoted string, or NULL if there is none */
+/*
+ * returns the closing quote of a quoted string in Cache-Control, or NULL if
+ * there is none
+ */
 
 static u_char *
 ngx_mcds_quoted_end(u_char *p, u_char *last)
@@ -585,7 +592,7 @@ ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
 
     } else if (ngx_mcds_directive_is(dir, "min-fresh")) {
 
-        /* of several min-fresh directives the strictest one counts */
+        /* of several min-fresh directives of a request the largest counts */
 
         n = ngx_mcds_delta_min(dir, 0, 0);
 
@@ -627,8 +634,8 @@ ngx_mcds_directive_is(ngx_mcds_directive_t *dir, const char *name)
 
 
 /*
- * returns the argument of a directive as a number of seconds, or the old
- * number if that is smaller
+ * returns the argument of a Cache-Control directive as a number of seconds, or
+ * the number of an earlier directive of this name if that is smaller
  */
 
 static uint32_t
@@ -642,8 +649,8 @@ ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
     for (i = 0; i < dir->arg.len; i++) {
 
         /*
-         * a backslash begins an escape, RFC 9110, 5.6.4; only a quoted string
-         * has a backslash
+         * a backslash in an argument of Cache-Control begins an escape, RFC
+         * 9110, 5.6.4; only a quoted string has a backslash
          */
 
         if (dir->arg.data[i] == '\\' && i + 1 < dir->arg.len) {
@@ -823,8 +830,9 @@ ngx_mcds_fresh_understood(ngx_uint_t status)
 
 
 /*
- * Returns 1 if Cache-Control has no known directive: it counts as absent, so
- * that Pragma is honored, which can only refuse.
+ * Returns 1 if Cache-Control has no known directive: the header counts as
+ * absent, so that Pragma is honored, which can only refuse to store the
+ * response.
  */
 
 static ngx_uint_t
@@ -845,7 +853,7 @@ ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
 
 /*
  * Returns the lifetime of a response in milliseconds; 0: expired,
- * NGX_MCDS_NO_LIFE: there is no lifetime.  *took: the part of it, in
+ * NGX_MCDS_NO_LIFE: there is no lifetime.  *took: the part of the lifetime, in
  * milliseconds, that had passed when the response began.
  */
 
@@ -858,8 +866,8 @@ ngx_mcds_fresh_life(ngx_mcds_response_t *response, ngx_mcds_cache_control_t *cc,
     *took = 0;
 
     /*
-     * the time of the response in whole seconds, as ngx_time() had it at that
-     * moment
+     * the time when the response began, in whole seconds, as ngx_time() had it
+     * then
      */
 
     now = (int64_t) (now_ms / 1000);
@@ -977,8 +985,8 @@ ngx_mcds_fresh_span(int64_t from, int64_t to)
     }
 
     /*
-     * the span between two times is unsigned, since a signed difference might
-     * overflow
+     * the span between two times is computed without sign, since a signed
+     * difference might overflow
      */
 
     span = (uint64_t) to - (uint64_t) from;

@@ -18,23 +18,25 @@
 
 
 /*
- * the maximum of a lifetime in seconds, which a larger number counts as
- * (delta-seconds of RFC 9111, 1.2.2)
+ * the maximum lifetime of a response in seconds; a larger number counts as
+ * this one (delta-seconds of RFC 9111, 1.2.2)
  */
 #define NGX_MCDS_MAX_DELTA  2147483648U
 
 
-/* the directives of the Cache-Control of a response or a request */
+/* the directives in the Cache-Control of a response or a request */
 
 typedef struct {
     uint32_t      max_age;
     uint32_t      s_maxage;
-    uint32_t      swr;            /* stale-while-revalidate, seconds, RFC
-                                     5861 */
-    uint32_t      sie;            /* stale-if-error, seconds, RFC 5861 */
-    uint32_t      max_stale;      /* max-stale of a request, seconds; without an
-                                     argument any staleness */
-    uint32_t      min_fresh;      /* min-fresh of a request, seconds */
+    uint32_t      swr;            /* value of stale-while-revalidate in
+                                     Cache-Control, seconds, RFC 5861 */
+    uint32_t      sie;            /* value of stale-if-error in Cache-Control,
+                                     seconds, RFC 5861 */
+    uint32_t      max_stale;      /* value of max-stale in a request, seconds;
+                                     without an argument any staleness */
+    uint32_t      min_fresh;      /* value of min-fresh in a request,
+                                     seconds */
 
     unsigned      has_max_age:1;
     unsigned      has_s_maxage:1;
@@ -53,8 +55,9 @@ typedef struct {
     unsigned      no_transform:1;
     unsigned      malformed:1;
     unsigned      ignored:1;      /* the configuration ignores a directive that
-                                     was in the header */
-    unsigned      may_stale:1;    /* s-maxage does not forbid stale responses */
+                                     the Cache-Control header has */
+    unsigned      may_stale:1;    /* s-maxage does not forbid stale responses,
+                                     as the configuration ignores that */
 } ngx_mcds_cache_control_t;
 
 
@@ -79,10 +82,11 @@ void ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc,
 
 
 /*
- * Removes directives of Cache-Control, given as a mask, after all lines were
- * added: the page is handled as if the origin had not sent them, neither their
- * prohibitions nor their permissions.  If must-revalidate or proxy-revalidate
- * is removed, s-maxage no longer implies proxy-revalidate.
+ * Removes directives of Cache-Control that the configuration ignores, given as
+ * a mask, after all lines were added: the page is handled as if the origin had
+ * not sent them, neither their prohibitions nor their permissions.  If
+ * must-revalidate or proxy-revalidate is removed, s-maxage no longer implies
+ * proxy-revalidate.
  */
 
 #define NGX_MCDS_CONTROL_MAX_AGE           0x0001
@@ -102,50 +106,58 @@ void ngx_mcds_cache_control_ignore(ngx_mcds_cache_control_t *cc,
     ngx_uint_t directives);
 
 
-/* the properties of a response that decide on its storage */
+/* the properties of a response that decide whether it is stored */
 
 typedef struct {
     ngx_mcds_cache_control_t   cc;
-    ngx_mcds_cache_control_t   cdn;   /* CDN-Cache-Control, RFC 9213 */
+    ngx_mcds_cache_control_t   cdn;   /* the response's CDN-Cache-Control, RFC
+                                         9213 */
 
     ngx_uint_t    status;
 
     /*
-     * the times in the header lines Expires, Date and Last-Modified, seconds
-     * since the epoch; NGX_ERROR: no valid date, or, but for Expires, absent
+     * the times in the response's header lines Expires, Date and
+     * Last-Modified, seconds since the epoch; NGX_ERROR: no valid date, or,
+     * but for Expires, absent
      */
     int64_t       expires;
     int64_t       date;
     int64_t       last_modified;
-    uint32_t      age;            /* Age header, seconds; 0: absent or no
-                                     number */
+    uint32_t      age;            /* the response's header Age, seconds; 0:
+                                     absent or no number */
     uint32_t      took;           /* ms from the request to the origin until its
                                      response began */
-    int64_t       accel;          /* with has_accel: the time in
-                                     X-Accel-Expires, seconds since the epoch */
-    int64_t       valid;          /* lifetime that mcds_cache_valid sets for the
-                                     status, seconds; -1: none */
-    ngx_uint_t    heuristic;      /* heuristic lifetime as a percentage of the
-                                     time since Last-Modified; 0: none */
-    int64_t       heuristic_max;  /* the limit of a heuristic lifetime,
+    int64_t       accel;          /* with has_accel: the time that the header
+                                     X-Accel-Expires gives, seconds since the
+                                     epoch */
+    int64_t       valid;          /* lifetime that mcds_cache_valid sets for
+                                     the response's status, seconds; -1:
+                                     none */
+    ngx_uint_t    heuristic;      /* heuristic lifetime of a page, as a
+                                     percentage of the time since
+                                     Last-Modified; 0: none */
+    int64_t       heuristic_max;  /* the limit of a page's heuristic lifetime,
                                      seconds */
 
-    unsigned      origin:1;       /* mcds_cache_valid has "origin" */
+    unsigned      origin:1;       /* mcds_cache_valid has "origin": errors with
+                                     a lifetime from the origin are stored */
     unsigned      has_age:1;
     unsigned      has_expires:1;
-    unsigned      has_control:1;  /* Cache-Control was present but is not in cc;
-                                     Pragma is ignored then */
-    unsigned      has_cdn:1;      /* CDN-Cache-Control is present and not
-                                     empty */
+    unsigned      has_control:1;  /* the response has a Cache-Control that is
+                                     not in cc; Pragma is ignored then */
+    unsigned      has_cdn:1;      /* the response has a CDN-Cache-Control that
+                                     is not empty */
     unsigned      has_accel:1;
     unsigned      pragma_no_cache:1;
     unsigned      set_cookie:1;
     unsigned      vary:1;
-    unsigned      encoded:1;      /* Content-Encoding is present, and is not
-                                     identity */
-    unsigned      authorization:1; /* the request had Authorization */
-    unsigned      validated:1;    /* the page may be stored although no-cache
-                                     demands revalidation for each request */
+    unsigned      encoded:1;      /* the response has a Content-Encoding other
+                                     than identity */
+    unsigned      authorization:1; /* the request for the response had
+                                      Authorization */
+    unsigned      validated:1;    /* the response may be stored although its
+                                     no-cache demands revalidation for each
+                                     request */
 } ngx_mcds_response_t;
 
 
@@ -205,8 +217,9 @@ ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_response_t *response, uint64_t now_ms,
 
 
 /*
- * Updates flags, swr and sie of an entry from a 304 response without a
- * lifetime: they tell how the page may be used after it has expired.
+ * Updates flags, swr (stale-while-revalidate) and sie (stale-if-error) of a
+ * page's entry from a 304 response without a lifetime: they tell how the page
+ * may be used after it has expired.
  */
 
 void ngx_mcds_fresh_stale(ngx_mcds_response_t *response,
@@ -223,8 +236,8 @@ ngx_uint_t ngx_mcds_fresh_of_request(ngx_uint_t status);
 
 
 /*
- * the reason not to store a response, ngx_mcds_refuse_e, as an
- * ngx_mcds_reason_e, whose words are for logs
+ * the reason not to store a response, an ngx_mcds_refuse_e, converted into an
+ * ngx_mcds_reason_e, which has a word for logs
  */
 
 #define ngx_mcds_fresh_why(reason)                                            \
@@ -241,31 +254,37 @@ typedef enum {
                                      the build takes too long */
     NGX_MCDS_STALE_ERROR,         /* rebuild the page; serve the stale one if
                                      the origin fails */
-    NGX_MCDS_STALE_UNUSABLE       /* handle the request as a miss */
+    NGX_MCDS_STALE_UNUSABLE       /* the page is too stale for any use: handle
+                                     the request as a miss */
 } ngx_mcds_fresh_e;
 
 
-/* the value of "update" below that allows a stale page as long as the grace */
+/*
+ * the value of "update" in ngx_mcds_stale_t with which a stale page is served
+ * at once as long as the grace lasts
+ */
 #define NGX_MCDS_ALWAYS     INT64_MAX
 
 
 /*
- * how long the configuration allows the use of a stale page, ms after "expire"
+ * how long the configuration allows the use of a stale page, in milliseconds
+ * after the page has expired
  */
 
 typedef struct {
-    uint64_t      update;         /* mcds_cache_background_update: a stale page
-                                     is served at once for so long; 0: never */
+    uint64_t      update;         /* mcds_cache_background_update: how long a
+                                     stale page is served at once; 0: never */
     uint64_t      grace;          /* mcds_cache_grace for a page with
-                                     NGX_MCDS_ENTRY_CONFIGURED: the page is no
-                                     longer served after it */
-    uint64_t      origin;         /* the grace of a page whose lifetime the
-                                     origin has set */
+                                     NGX_MCDS_ENTRY_CONFIGURED, whose lifetime
+                                     the origin has not set: how long the stale
+                                     page is served */
+    uint64_t      origin;         /* mcds_cache_grace for a page whose lifetime
+                                     the origin has set */
 } ngx_mcds_stale_t;
 
 
 /*
- * Returns the state of a page at now_ms, an ngx_mcds_fresh_e.  A page expires
+ * Tells how a page may be used at now_ms, an ngx_mcds_fresh_e.  A page expires
  * in the millisecond "expire".  The page's swr (stale-while-revalidate), if
  * set, replaces stale->update; neither swr nor sie (stale-if-error) is limited
  * by the grace.  NGX_MCDS_ENTRY_REVALIDATE forbids any use of a stale page,
@@ -277,10 +296,10 @@ ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
 
 
 /*
- * Returns 1 if a page may be served at now_ms because its origin failed.  The
- * page's sie (stale-if-error) counts from "expire"; without sie the grace
+ * Returns 1 if a stale page may be served at now_ms because its origin failed.
+ * The page's sie (stale-if-error) counts from "expire"; without sie the grace
  * applies, provided that configured is 1: the configuration serves stale pages
- * after this error.  NGX_MCDS_ENTRY_REVALIDATE forbids it.
+ * after this error.  NGX_MCDS_ENTRY_REVALIDATE forbids to serve the page.
  */
 
 ngx_uint_t ngx_mcds_fresh_error(ngx_mcds_entry_t *entry,
@@ -288,10 +307,10 @@ ngx_uint_t ngx_mcds_fresh_error(ngx_mcds_entry_t *entry,
 
 
 /*
- * Returns 1 if a request accepts a stored page by its Cache-Control (RFC 9111,
- * 5.2.1).  no-cache accepts no page; max-age, min-fresh and, for a stale page,
- * max-stale are compared.  Whether a stale page is usable at all is decided by
- * ngx_mcds_fresh_state().
+ * Returns 1 if a request accepts a stored page by the request's Cache-Control
+ * (RFC 9111, 5.2.1).  no-cache accepts no page; max-age, min-fresh and, for a
+ * stale page, max-stale are compared.  Whether a stale page is usable at all
+ * is decided by ngx_mcds_fresh_state().
  */
 
 ngx_uint_t ngx_mcds_fresh_accepted(ngx_mcds_cache_control_t *cc,

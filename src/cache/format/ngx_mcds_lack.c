@@ -9,14 +9,20 @@
 #include "ngx_mcds_lack.h"
 
 
-/* a feature that an entry may need, and that is left out of this build */
+/*
+ * a feature that a page's entry in memcached may need, and that is left out of
+ * this build of mcds
+ */
 
 typedef struct {
-    u_char       kind;        /* kind of an entry with the feature; 0: none */
-    u_char       coding;      /* 1: any coding needs the feature */
-    u_char       parts;       /* 1: parts need the feature */
-    u_char       ext;         /* type of an extension with the feature; 0:
-                                 none */
+    u_char       kind;        /* the kind of entries that need the left-out
+                                 feature; 0: none */
+    u_char       coding;      /* 1: an entry with a coding of its body needs
+                                 the left-out feature */
+    u_char       parts;       /* 1: an entry with a body in parts needs the
+                                 left-out feature */
+    u_char       ext;         /* the type of entries' extensions that needs the
+                                 left-out feature; 0: none */
     char        *why;
 } ngx_mcds_lack_t;
 

@@ -17,9 +17,9 @@
 
 
 /*
- * Returns NULL if this build has all features that an entry needs; otherwise a
- * text for the log.  Such an entry is a miss, and is not replaced while
- * another host may use it.
+ * Returns NULL if this build of mcds has all features that a page's entry
+ * needs; otherwise a text for the log.  Such an entry is a miss, and is not
+ * replaced while another host may use it.
  */
 
 char *ngx_mcds_entry_lacks(ngx_mcds_entry_t *entry);

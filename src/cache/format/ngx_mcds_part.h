@@ -44,21 +44,25 @@
 #define NGX_MCDS_PART_HEADER      32
 #define NGX_MCDS_PART_SIGNED      64
 
-/* the maximum length of the suffix that a part's key adds to the page's key */
+/*
+ * the maximum length of the suffix that the key of a part of a body adds to
+ * the page's key
+ */
 #define NGX_MCDS_PART_SUFFIX      33
 
 /*
- * The maximum number of parts of a page.  The longest page, 64 MB, in parts of
- * the smallest size has 1034; an entry with more than this maximum is invalid.
+ * The maximum number of parts of a page's body.  The longest page, 64 MB, in
+ * parts of the smallest size has 1034; an entry with more than this maximum is
+ * invalid.
  */
 #define NGX_MCDS_MAX_PARTS        4096
 
 
 /*
- * Creates the value of a part of a page, with a header of one of the sizes
- * above, room for so many bytes of data, and for the CRLF that the client of
- * memcached appends; value->len is the offset of the data.  Returns NULL if
- * out of memory.
+ * Creates the value of an item for a part of a page's body, with a header of
+ * size NGX_MCDS_PART_HEADER or NGX_MCDS_PART_SIGNED, room for so many bytes of
+ * data, and for the CRLF that the client of memcached appends; value->len is
+ * the offset of the data.  Returns NULL if out of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_part_begin(size_t header, size_t room,
@@ -66,28 +70,29 @@ ngx_mcds_value_t *ngx_mcds_part_begin(size_t header, size_t room,
 
 
 /*
- * Writes the header and the checksum of a part when its data is complete.
- * After that only ngx_mcds_sign_part() may change the value.
+ * Writes the header and the checksum of a part of a page's body when its data
+ * is complete.  After that only ngx_mcds_sign_part() may change the value.
  */
 
 void ngx_mcds_part_finish(ngx_mcds_value_t *value, uint64_t generation,
     uint32_t n);
 
 
-/* Returns the start of a part's data. */
+/* Returns the start of the data in the value of a part of a page's body. */
 
 u_char *ngx_mcds_part_data(ngx_mcds_value_t *value);
 
 
-/* Computes the checksum of a part again after a change. */
+/* Computes the checksum of a part of a page's body again, after a change. */
 
 void ngx_mcds_part_sum(ngx_mcds_value_t *value);
 
 
 /*
- * Reads part n of a page's body with this generation.  Returns NGX_OK and sets
- * body, which points into data, or NGX_DECLINED if the item is not that part,
- * is damaged, or its data does not have the expected length.
+ * Reads part n of a page's body with the body's generation, a random id, from
+ * an item.  Returns NGX_OK and sets body, which points into data, or
+ * NGX_DECLINED if the item is not that part, is damaged, or its data does not
+ * have the expected length.
  */
 
 ngx_int_t ngx_mcds_part_read(ngx_str_t *body, u_char *data, size_t len,
@@ -95,9 +100,9 @@ ngx_int_t ngx_mcds_part_read(ngx_str_t *body, u_char *data, size_t len,
 
 
 /*
- * Writes the suffix that makes the key of part n of the page's key into
- * suffix->data, which has room for NGX_MCDS_PART_SUFFIX bytes, and sets
- * suffix->len.
+ * Writes the suffix that, appended to the page's key, makes the key of part n
+ * of the page's body, into suffix->data, which has room for
+ * NGX_MCDS_PART_SUFFIX bytes, and sets suffix->len.
  */
 
 void ngx_mcds_part_suffix(ngx_str_t *suffix, uint64_t generation, uint32_t n);

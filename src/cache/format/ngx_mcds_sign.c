@@ -19,7 +19,7 @@
 #define NGX_MCDS_SIGN_MIN         16
 #define NGX_MCDS_SIGN_MAX         4096
 
-/* the offset of the signature in a part */
+/* the offset of the signature in an item with a part of a page's body */
 #define NGX_MCDS_SIGN_PART        NGX_MCDS_PART_HEADER
 
 
@@ -152,7 +152,10 @@ ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
 
     ngx_memcpy(value->data + at, mac, NGX_MCDS_SIGN_LEN);
 
-    /* the checksum covers the signature, so it is computed again */
+    /*
+     * the checksum of the page's entry covers the signature, so it is computed
+     * again
+     */
 
     ngx_mcds_entry_mark(value, 0, (uint64_t) -1);
 
@@ -229,8 +232,8 @@ ngx_mcds_sign_compare(u_char *data, size_t len, size_t at, ngx_str_t *key,
         }
 
         /*
-         * the signatures are compared in constant time, so that the duration
-         * does not reveal the first difference
+         * the signatures of pages are compared in constant time, so that the
+         * duration does not reveal the first difference
          */
 
         differs = 0;
@@ -248,7 +251,10 @@ ngx_mcds_sign_compare(u_char *data, size_t len, size_t at, ngx_str_t *key,
 }
 
 
-/* finds the offset of the signature in the item of an entry */
+/*
+ * finds the offset of the signature in an item of memcached that has a page's
+ * entry
+ */
 
 static ngx_int_t
 ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
@@ -268,8 +274,8 @@ ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
 
 
 /*
- * computes the signature of an item, and of the key after it unless key is
- * NULL
+ * computes the signature of an item of memcached: of its bytes, and of the
+ * page's key after them unless key is NULL
  */
 
 static ngx_int_t

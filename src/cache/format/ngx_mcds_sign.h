@@ -23,13 +23,16 @@
 
 #define NGX_MCDS_SIGN_LEN         32
 
-/* the size of the extension for a signature, with its type and length */
+/*
+ * the size of the extension of a page's entry for its signature, with the type
+ * and length of the extension
+ */
 #define NGX_MCDS_SIGN_EXT         38
 
 
 /*
- * The functions below for signatures, called by readers and writers of entries
- * that have secrets.  ngx_mcds_signing is NULL if the feature is left out of
+ * The functions for signatures of pages, called by code that reads and writes
+ * pages with secrets.  ngx_mcds_signing is NULL if the feature is left out of
  * this build: there are no secrets then.
  */
 
@@ -49,18 +52,16 @@ extern ngx_mcds_signing_t  *ngx_mcds_signing;
 extern ngx_mcds_signing_t   ngx_mcds_sign_functions;
 
 
-/*
- * Returns 0 if nginx was built without OpenSSL: signatures are not available.
- */
+/* Returns 0 if nginx was built without OpenSSL: pages cannot be signed. */
 
 ngx_uint_t ngx_mcds_sign_able(void);
 
 
 /*
- * Adds the secret for signatures that is in a file to secrets, an array of
- * ngx_str_t, without the line end.  directive is the name for messages.
- * Returns NGX_ERROR, and logs why, if the file cannot be read or the secret
- * has not 16 to 4096 bytes.
+ * Reads the secret for signatures of pages from a file, without the line end,
+ * and adds it to secrets, an array of ngx_str_t.  directive is the name for
+ * messages.  Returns NGX_ERROR, and logs why, if the file cannot be read or
+ * the secret has not 16 to 4096 bytes.
  */
 
 ngx_int_t ngx_mcds_sign_read(ngx_conf_t *cf, char *directive, ngx_str_t *file,
@@ -68,17 +69,17 @@ ngx_int_t ngx_mcds_sign_read(ngx_conf_t *cf, char *directive, ngx_str_t *file,
 
 
 /*
- * Writes the extension for the signature of an entry, which is empty as yet.
- * Returns the end of the extension.
+ * Writes the extension for the signature into a page's entry; the signature is
+ * empty as yet.  Returns the end of the extension.
  */
 
 u_char *ngx_mcds_sign_put(u_char *p);
 
 
 /*
- * Signs a finished entry with the first secret.  entry describes the value,
- * and has the extension for the signature.  Returns NGX_ERROR if the extension
- * is missing or OpenSSL fails.
+ * Signs the finished entry of a page with the first secret.  entry describes
+ * the value, and has the extension for the signature.  Returns NGX_ERROR if
+ * the extension is missing or OpenSSL fails.
  */
 
 ngx_int_t ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
@@ -86,7 +87,7 @@ ngx_int_t ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
 
 
 /*
- * Returns NGX_OK if one of the secrets has signed the entry, NGX_DECLINED
+ * Returns NGX_OK if one of the secrets has signed a page's entry, NGX_DECLINED
  * otherwise.  entry was read from data.
  */
 
@@ -95,8 +96,8 @@ ngx_int_t ngx_mcds_sign_check(u_char *data, size_t len,
 
 
 /*
- * Signs a finished part of a page, created with NGX_MCDS_PART_SIGNED.  key is
- * that of the page.  Returns NGX_ERROR if OpenSSL fails.
+ * Signs a finished part of a page's body, created with NGX_MCDS_PART_SIGNED.
+ * key is that of the page.  Returns NGX_ERROR if OpenSSL fails.
  */
 
 ngx_int_t ngx_mcds_sign_part(ngx_mcds_value_t *value, ngx_str_t *key,
@@ -104,8 +105,8 @@ ngx_int_t ngx_mcds_sign_part(ngx_mcds_value_t *value, ngx_str_t *key,
 
 
 /*
- * Returns NGX_OK if one of the secrets has signed the part for the page with
- * this key, NGX_DECLINED otherwise.
+ * Returns NGX_OK if one of the secrets has signed this part of a body for the
+ * page with this key, NGX_DECLINED otherwise.
  */
 
 ngx_int_t ngx_mcds_sign_part_check(ngx_mcds_value_t *value, ngx_str_t *key,

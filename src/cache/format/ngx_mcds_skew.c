@@ -10,24 +10,30 @@
 
 
 /*
- * the table of pages seen by this worker: sets of slots, where a new page
- * replaces the one that was seen longest ago
+ * the table of pages that this worker has seen, to correct their times: sets
+ * of slots, where a new page replaces the one that was seen longest ago
  */
 #define NGX_MCDS_SKEW_SETS    2048
 #define NGX_MCDS_SKEW_WAYS    4
 
-/* the minimum time between two warnings about clocks in the log; ms */
+/*
+ * the minimum time between two warnings in the log about pages from hosts with
+ * a fast clock; ms
+ */
 #define NGX_MCDS_SKEW_SILENT  60000
 
 
 typedef struct {
     uint64_t    id;             /* hash of the page's pool and key; 0: the slot
-                                   is free */
-    uint64_t    created;        /* time of creation in the page, by the clock of
-                                   the host that wrote it */
-    uint64_t    made;           /* time of creation of the page by this worker's
-                                   clock; 0: same as created */
-    uint64_t    seen;           /* when this worker last saw the page */
+                                   has no page */
+    uint64_t    created;        /* time when the page was created, as the page
+                                   says, by the clock of the host that wrote
+                                   it */
+    uint64_t    made;           /* time when the page was created by this
+                                   worker's clock; 0: the page's own time is
+                                   right */
+    uint64_t    seen;           /* time when this worker last saw the page in
+                                   memcached */
 } ngx_mcds_skew_slot_t;
 
 
@@ -55,8 +61,8 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
     ahead = (entry->created > now_ms + NGX_MCDS_SKEW_MAX);
 
     /*
-     * a page with a known age keeps this age after its "created" is no longer
-     * in the future
+     * a page from a host with a fast clock keeps its known age, even when its
+     * "created" is no longer in the future
      */
 
     if ((entry->kind == NGX_MCDS_ENTRY_PAGE
@@ -76,7 +82,7 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
             } else {
 
                 /*
-                 * the lifetime of the page had passed when the page arrived
+                 * the page's lifetime had already passed when the page arrived
                  * from the origin
                  */
 
@@ -87,7 +93,10 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
         }
     }
 
-    /* in a list of a page's headers "expire" is the time of the last purge */
+    /*
+     * in the list of headers that a page varies by, "expire" is the time of
+     * the last purge
+     */
 
     if (entry->expire > now_ms
         && (entry->kind == NGX_MCDS_ENTRY_VARY
@@ -99,8 +108,8 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
 
 
 /*
- * Returns the time when the page counts as created, by this worker's clock, or
- * 0 to trust the host that wrote it.
+ * Returns the time when a page counts as created, by this worker's clock, or 0
+ * to trust the clock of the host that wrote the page.
  */
 
 static uint64_t
@@ -112,7 +121,10 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     slot = ngx_mcds_skew_find(&entry->key, place, &known);
 
-    /* the slot is ignored if this host's clock was set back since then */
+    /*
+     * the slot, in which the worker remembers the page, is ignored if this
+     * host's clock was set back since then
+     */
 
     known = (known && slot->seen <= now_ms);
 
@@ -126,7 +138,7 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     } else if (known) {
 
-        /* the page replaced another one, which the worker saw at that time */
+        /* this page replaced another one, which the worker saw at that time */
 
         slot->made = slot->seen;
 
@@ -139,8 +151,8 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
     } else {
 
         /*
-         * the age of the page is unknown: the page counts as one that expires
-         * now
+         * the age of a page from the future is unknown: the page counts as one
+         * that expires now
          */
 
         slot->made = now_ms - life;
@@ -158,8 +170,8 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
 
 /*
- * returns the slot of the page with this key; if there is none, gives it the
- * slot of the page that was seen longest ago
+ * returns the slot of the page with this key in the table of pages; if there
+ * is none, gives it the slot of the page that was seen longest ago
  */
 
 static ngx_mcds_skew_slot_t *

@@ -80,7 +80,7 @@ ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text)
         to = ngx_cpymem(to, tag.data, tag.len);
         name.len = to - name.data;
 
-        /* a tag that the list has already is not added again */
+        /* a tag that the page's list of tags has already is not added again */
 
         rest = *list;
 
@@ -189,8 +189,8 @@ ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter, ngx_str_t *list)
 
 
 /*
- * checks the names of a page's tags: mcds requests the record of each name
- * from memcached, and creates the records that are missing
+ * checks the names of a page's tags, as mcds asks memcached for the record of
+ * each name, and creates the records that are missing
  */
 
 static ngx_int_t

@@ -21,8 +21,8 @@
 #define NGX_MCDS_TAG_PREFIX       5
 
 /*
- * the maximum bytes of one tag and of all tags of a page; the maximum number
- * of tags of a page
+ * the maximum bytes of one tag of a page and of all its tags, and the maximum
+ * number of its tags
  */
 #define NGX_MCDS_TAG_LEN          1024
 #define NGX_MCDS_TAGS_LEN         8192
@@ -30,8 +30,8 @@
 
 
 /*
- * Returns NGX_OK if the text can be a tag: it is neither empty nor too long,
- * and has no blanks and no commas.
+ * Returns NGX_OK if a text can be a tag of a page: it is neither empty nor too
+ * long, and has no blanks and no commas.
  */
 
 ngx_int_t ngx_mcds_tag_check(ngx_str_t *tag);
@@ -39,8 +39,8 @@ ngx_int_t ngx_mcds_tag_check(ngx_str_t *tag);
 
 /*
  * Adds tags to the list of a page's tags, where spaces separate the names.
- * Appends the prefix, "tag:" or "host:", and a tag for each tag of the text,
- * in which blanks or commas separate tags; a tag that the list has is not
+ * For each tag of the text, in which blanks or commas separate tags, appends
+ * the prefix, "tag:" or "host:", and the tag; a tag that the list has is not
  * added again.  list has room for NGX_MCDS_TAGS_LEN bytes.  Returns
  * NGX_DECLINED if the list becomes too long, or if the text has an invalid
  * tag.
@@ -50,11 +50,12 @@ ngx_int_t ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text);
 
 
 /*
- * Write and read the extension for a page's tags: the counter of purges, 8
- * bytes, and the list of tags.  ngx_mcds_tags_put() writes all of it with its
- * type and length, NGX_MCDS_TAGS_EXT bytes more than the list, and returns the
- * end.  ngx_mcds_tags_get() returns NGX_DECLINED if the entry has no tags,
- * NGX_ERROR if it has more, or other, names than ngx_mcds_tags_add() makes.
+ * Write and read the extension of an entry for a page's tags: the purge
+ * counter, 8 bytes, and the list of tags.  ngx_mcds_tags_put() writes all of
+ * it with its type and length, NGX_MCDS_TAGS_EXT bytes more than the list, and
+ * returns the end.  ngx_mcds_tags_get() returns NGX_DECLINED if the entry has
+ * no tags, NGX_ERROR if it has more, or other, names than ngx_mcds_tags_add()
+ * makes.
  */
 
 #define NGX_MCDS_TAGS_EXT         14
@@ -65,8 +66,8 @@ ngx_int_t ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter,
 
 
 /*
- * Takes the first name from a list of tags and advances the list.  Returns
- * NGX_OK, or NGX_DONE if the list is empty.
+ * Takes the first name from the list of a page's tags and advances the list.
+ * Returns NGX_OK, or NGX_DONE if the list is empty.
  */
 
 ngx_int_t ngx_mcds_tags_next(ngx_str_t *list, ngx_str_t *name);

@@ -25,8 +25,9 @@ typedef struct {
 
 
 /*
- * These functions parse an element of CDN-Cache-Control.  They return the end
- * of the element, or NULL if it is malformed.
+ * These functions parse the value of CDN-Cache-Control, a list of members such
+ * as "max-age=60", piece by piece.  They return the end of the piece, or NULL
+ * if it is malformed.
  */
 
 static u_char *ngx_mcds_member_parse(ngx_mcds_member_t *m, u_char *p,
@@ -95,7 +96,7 @@ ngx_mcds_targeted_add(ngx_mcds_cache_control_t *cc, ngx_str_t *value)
             p++;
         }
 
-        /* another member of the header must follow a comma */
+        /* in CDN-Cache-Control another member must follow a comma */
 
         if (p == last) {
             cc->malformed = 1;
@@ -251,8 +252,8 @@ ngx_mcds_member_item(ngx_mcds_member_t *m, u_char *p, u_char *last)
 
 
 /*
- * reads a number in a structured header: at most 15 digits, or 12 before the
- * point and 3 after it (RFC 8941)
+ * reads a number in CDN-Cache-Control, a structured header: at most 15 digits,
+ * or 12 before the point and 3 after it (RFC 8941)
  */
 
 static u_char *

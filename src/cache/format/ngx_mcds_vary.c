@@ -11,7 +11,8 @@
 
 
 /*
- * bits for the codings gzip, br and zstd in Accept-Encoding; and one for "*"
+ * bits for the codings gzip, br and zstd in a request's Accept-Encoding; and
+ * one for "*"
  */
 #define NGX_MCDS_CODINGS          0x07
 #define NGX_MCDS_ANY_CODING       0x80
@@ -62,8 +63,8 @@ ngx_mcds_vary_add(ngx_str_t *list, ngx_str_t *value)
         name.len = p - name.data;
 
         /*
-         * "*" consists of characters of a token, too, but no page can be found
-         * with it
+         * "*" in Vary consists of characters of a token, too, but no page that
+         * varies by it can be found
          */
 
         if (name.len == 0 || (name.len == 1 && name.data[0] == '*')) {
@@ -249,8 +250,8 @@ ngx_mcds_variant_kind(ngx_str_t *name)
 
 
 /*
- * Ends the values of one header in the hash of a variant.  No value contains a
- * line feed, so the end of one cannot be part of another.
+ * Ends the values of one request header in the hash that selects a variant.
+ * No value contains a line feed, so the end of one cannot be part of another.
  */
 
 static void
@@ -324,8 +325,8 @@ ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
 
 
 /*
- * adds a part of a header's value, a list element between two commas, to the
- * hash of a variant
+ * adds a list element of a request header, between two commas, to the hash
+ * that selects a variant
  */
 
 static void
@@ -506,8 +507,8 @@ ngx_mcds_variant_coding(ngx_str_t *name)
 
 
 /*
- * returns 0 if the weight of a coding is 0: "q=0", or with zeros after the
- * point
+ * returns 0 if the weight of a coding in Accept-Encoding is 0: "q=0", or with
+ * zeros after the point
  */
 
 static ngx_uint_t

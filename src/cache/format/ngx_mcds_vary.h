@@ -27,8 +27,8 @@
 
 
 /*
- * the maximum number of header names that a page varies by, and the maximum
- * bytes of their list with its commas
+ * the maximum number of headers that a page varies by, and the maximum bytes
+ * of the list of their names, with its commas
  */
 #define NGX_MCDS_MAX_VARY         16
 #define NGX_MCDS_MAX_VARY_LEN     512
@@ -39,36 +39,42 @@
 #define NGX_MCDS_MAX_VARIANTS     1024
 
 /*
- * a name in the list of headers that is no header: it stands for the route,
- * see ngx_http_mcds_route.h
+ * a name in the list of headers that a page varies by which is no header: it
+ * stands for the page's route, see ngx_http_mcds_route.h
  */
 #define NGX_MCDS_VARY_ROUTE       "!route"
 
-/* the length of the suffix that a variant's key adds to the page's key */
+/*
+ * the length of the suffix that the key of a variant adds to the key of its
+ * page
+ */
 #define NGX_MCDS_VARY_SUFFIX_LEN                                              \
     (sizeof(":vary:0123456789abcdef:") - 1 + 2 * NGX_MCDS_VARIANT_LEN)
 
 
 /*
- * Adds the names of a Vary header line, or of another list, to a list of
- * header names: in lower case, sorted, without duplicates, separated by ",".
- * list->data has room for NGX_MCDS_MAX_VARY_LEN bytes, and list->len is 0
- * before the first call.  Returns NGX_DECLINED for "*", for a value that is no
- * list of tokens, or if there are too many names: no page can be found by such
- * a list.
+ * Adds the names of a Vary header line, or of another list, to the list of
+ * headers that a page varies by: in lower case, sorted, without duplicates,
+ * separated by ",".  list->data has room for NGX_MCDS_MAX_VARY_LEN bytes, and
+ * list->len is 0 before the first call.  Returns NGX_DECLINED for "*", for a
+ * value that is no list of tokens, or if there are too many names: no page can
+ * be found by such a list.
  */
 
 ngx_int_t ngx_mcds_vary_add(ngx_str_t *list, ngx_str_t *value);
 
 
-/* Returns 1 if the list of header names a contains each name of b. */
+/*
+ * Returns 1 if a, a list of header names that a page varies by, contains each
+ * name of the list b.
+ */
 
 ngx_uint_t ngx_mcds_vary_covers(ngx_str_t *a, ngx_str_t *b);
 
 
 /*
- * Takes the first name from a list of header names and advances the list.
- * Returns NGX_OK, or NGX_DONE at the end.
+ * Takes the first name from the list of headers that a page varies by, and
+ * advances the list.  Returns NGX_OK, or NGX_DONE at the end.
  */
 
 ngx_int_t ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name);
@@ -89,20 +95,25 @@ ngx_int_t ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name);
 
 typedef enum {
     NGX_MCDS_VARIANT_EXACT = 0,
-    NGX_MCDS_VARIANT_ENCODING,    /* the header Accept-Encoding */
-    NGX_MCDS_VARIANT_CASELESS,    /* Accept-Language, Accept-Charset */
-    NGX_MCDS_VARIANT_MEDIA        /* the header Accept */
+    NGX_MCDS_VARIANT_ENCODING,    /* Accept-Encoding: its value counts as the
+                                     set of codings that the request accepts */
+    NGX_MCDS_VARIANT_CASELESS,    /* Accept-Language and Accept-Charset:
+                                     compared without case */
+    NGX_MCDS_VARIANT_MEDIA        /* Accept: only the types and the names of
+                                     parameters are compared without case */
 } ngx_mcds_variant_e;
 
 typedef struct {
     ngx_md5_t     md5;
-    ngx_uint_t    codings;        /* bits of the codings that the request
+    ngx_uint_t    codings;        /* bits of the codings that Accept-Encoding
                                      accepts, so far */
-    ngx_uint_t    refused;        /* bits of the codings with weight 0 in
-                                     Accept-Encoding */
-    ngx_uint_t    kind;           /* kind of the header whose lines are added */
+    ngx_uint_t    refused;        /* bits of the codings with weight 0 in the
+                                     request's Accept-Encoding */
+    ngx_uint_t    kind;           /* how the values of the present header are
+                                     compared, ngx_mcds_variant_e */
     unsigned      named:1;
-    unsigned      any:1;          /* a line of this header was added */
+    unsigned      any:1;          /* the present header of the request has a
+                                     line */
 } ngx_mcds_variant_t;
 
 
@@ -112,59 +123,68 @@ void ngx_mcds_variant_begin(ngx_mcds_variant_t *variant);
 
 
 /*
- * Starts the next header in the hash of a request's header values, in the
- * order of the list of header names.
+ * Starts the next header in the hash of a request's header values that selects
+ * its variant.  Headers are added in the order of the list that the page
+ * varies by.
  */
 
 void ngx_mcds_variant_name(ngx_mcds_variant_t *variant, ngx_str_t *name);
 
 
 /*
- * Adds a line of the header to the hash of a request's header values; called
- * for each line of the header, in their order, if there are any.
+ * Adds a line of a request header to the hash that selects the request's
+ * variant; called for each line of the header, in their order, if there are
+ * any.
  */
 
 void ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value);
 
 
-/* Writes the hash of a request's header values, NGX_MCDS_VARIANT_LEN bytes. */
+/*
+ * Writes the hash of a request's header values that selects its variant,
+ * NGX_MCDS_VARIANT_LEN bytes.
+ */
 
 void ngx_mcds_variant_end(ngx_mcds_variant_t *variant, u_char *hash);
 
 
 /*
- * Returns the set of codings that the request accepts; called after the lines
- * of Accept-Encoding were added.
+ * Returns the set of codings that a request accepts by its Accept-Encoding;
+ * called after the lines of this header were added.
  */
 
 ngx_uint_t ngx_mcds_variant_accepted(ngx_mcds_variant_t *variant);
 
 
 /*
- * Returns NGX_OK if all codings of a Content-Encoding value are in the set:
- * each client that accepts this set may get the body.  Otherwise NGX_DECLINED.
+ * Returns NGX_OK if all codings in the Content-Encoding of a response are in a
+ * set: each client that accepts this set may get the body.  Otherwise
+ * NGX_DECLINED.
  */
 
 ngx_int_t ngx_mcds_vary_coded(ngx_uint_t codings, ngx_str_t *value);
 
 
 /*
- * Writes the suffix that a variant's key adds to the page's key,
- * NGX_MCDS_VARY_SUFFIX_LEN bytes.  Returns its end.
+ * Writes the suffix that a variant's key adds to the key of its page,
+ * NGX_MCDS_VARY_SUFFIX_LEN bytes.  Returns the end of the suffix.
  */
 
 u_char *ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash);
 
 
 /*
- * Sets base to the part of a key before the suffix of a variant, or to the
- * whole key if it has no such suffix.
+ * Sets base to the part of a key before the suffix of a variant, which is the
+ * key of its page, or to the whole key if it has no such suffix.
  */
 
 void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);
 
 
-/* the size of the extension for a list of header names, without the names */
+/*
+ * the size of the extension of an entry that has the headers which a page
+ * varies by, without their names
+ */
 
 #define NGX_MCDS_VARY_EXT         6
 
@@ -172,7 +192,7 @@ void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);
 /*
  * Returns NGX_OK if the extensions and the body of an entry are a valid list
  * of the headers that a page varies by: the names are normalized, and the body
- * is an array of at most NGX_MCDS_MAX_VARIANTS hashes.  Otherwise
+ * is an array of at most NGX_MCDS_MAX_VARIANTS hashes of variants.  Otherwise
  * NGX_DECLINED.
  */
 
@@ -180,31 +200,32 @@ ngx_int_t ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body);
 
 
 /*
- * Sets names to the header names in the extensions of an entry; empty if there
- * are none.
+ * Sets names to the names of the headers that a page varies by, from the
+ * extensions of an entry; empty if there are none.
  */
 
 void ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names);
 
 
 /*
- * Returns 1 if the body of a list of variants has the variant with this hash.
+ * Returns 1 if the list of a page's variants has the one with this hash; body
+ * is that of the entry which is the list.
  */
 
 ngx_uint_t ngx_mcds_vary_has(ngx_str_t *body, u_char *hash);
 
 
 /*
- * Writes the extension with the header names that a page varies by:
- * NGX_MCDS_VARY_EXT bytes and the names.  Returns its end.
+ * Writes the extension of an entry with the names of the headers that a page
+ * varies by: NGX_MCDS_VARY_EXT bytes and the names.  Returns its end.
  */
 
 u_char *ngx_mcds_vary_ext(u_char *p, ngx_str_t *names);
 
 
 /*
- * The functions above for variants that pages call; ngx_mcds_varying is NULL
- * if the feature is left out of this build: there are no lists of headers
+ * The functions for lists of the headers that pages vary by; ngx_mcds_varying
+ * is NULL if the feature is left out of this build: there are no such lists
  * then.
  */
 
