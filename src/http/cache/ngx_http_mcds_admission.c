@@ -15,17 +15,20 @@
 
 
 /*
- * seconds that a count of a page's uses lasts, as "inactive" of
- * proxy_cache_path
+ * seconds after which the number of a page's uses, for mcds_cache_min_uses, is
+ * forgotten, as with "inactive" of proxy_cache_path
  */
 #define NGX_HTTP_MCDS_USES_TTL    600
 
-/* the default time of "mcds_cache_local timed", milliseconds */
+/*
+ * the default time of "mcds_cache_local timed", for which a copy of a page is
+ * served without asking memcached, milliseconds
+ */
 #define NGX_HTTP_MCDS_TIMED       1000
 
 /*
  * the defaults of mcds_cache_error_backoff, milliseconds: the first and the
- * longest back-off
+ * longest back-off after failed builds of a page
  */
 #define NGX_HTTP_MCDS_BACKOFF     2000
 #define NGX_HTTP_MCDS_BACKOFF_MAX 60000
@@ -70,7 +73,7 @@ ngx_http_mcds_admission_early(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* returns a random number above 0, at most 1 */
+/* returns a random number above 0, at most 1, for mcds_cache_early */
 
 static double
 ngx_http_mcds_admission_random(void)
@@ -192,8 +195,8 @@ ngx_http_mcds_admission_local(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * the arguments of mcds_cache_error_backoff are the first back-off, or "off",
- * and the longest back-off
+ * the arguments of mcds_cache_error_backoff are the first pause after a failed
+ * build, or "off", and the longest one
  */
 
 static ngx_conf_enum_t  ngx_http_mcds_backoff_off[] = {

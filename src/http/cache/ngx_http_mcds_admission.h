@@ -20,14 +20,17 @@
 
 
 /*
- * Returns 1 if this request is to refresh a page that is still fresh,
- * mcds_cache_early.
+ * Returns 1 if this request is to refresh a page that is still fresh, as
+ * mcds_cache_early lets some requests do.
  */
 
 ngx_uint_t ngx_http_mcds_admission_early(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
-/* shortens the lifetime of a page that is to be stored by mcds_cache_jitter */
+/*
+ * shortens the lifetime of a page that is to be stored by a random part,
+ * mcds_cache_jitter
+ */
 
 void ngx_http_mcds_admission_jitter(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry);
@@ -35,52 +38,67 @@ void ngx_http_mcds_admission_jitter(ngx_http_mcds_cache_conf_t *ccf,
 
 /*
  * Counts a request for a page that is not stored, for mcds_cache_min_uses.
- * NGX_OK: the page has enough uses, or memcached has failed; NGX_DECLINED: too
- * few; NGX_AGAIN: the result wakes the task of ctx; NGX_ERROR: out of memory.
+ * NGX_OK: the page has enough uses to be stored, or memcached has failed;
+ * NGX_DECLINED: it has too few; NGX_AGAIN: the task of ctx is woken when
+ * memcached has counted; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_admission_uses(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* ends the request's wait for the count of uses of its page */
+/*
+ * ends the wait of a request for memcached, which counts the uses of the page
+ * for mcds_cache_min_uses
+ */
 
 void ngx_http_mcds_admission_hurry(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Sets up ctx->waiter for mcds_cache_local: the use of copies in the shared
- * memory of this host.
+ * Sets up ctx->waiter, by which the request waits for its page, for
+ * mcds_cache_local: whether copies of pages on this host are served, and for
+ * how long.
  */
 
 void ngx_http_mcds_admission_local(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* the setter of mcds_cache_error_backoff */
+/*
+ * parses the directive mcds_cache_error_backoff, the pauses after failed
+ * builds
+ */
 
 char *ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* parses the value of mcds_cache_local */
+/*
+ * parses the value of mcds_cache_local: how copies of pages on this host are
+ * served
+ */
 
 char *ngx_http_mcds_admission_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *text, void *conf);
 
-/* parses the value of mcds_cache_early */
+/*
+ * parses the value of mcds_cache_early: how early requests refresh a fresh
+ * page
+ */
 
 char *ngx_http_mcds_admission_factor(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 
 /*
- * sets the fields of a zeroed configuration of the cache that belong to this
- * file to "unset"
+ * sets the fields for mcds_cache_error_backoff and the time of
+ * mcds_cache_local to "unset" in a zeroed configuration of the cache
  */
 
 void ngx_http_mcds_admission_init_conf(ngx_http_mcds_cache_conf_t *conf);
 
 /*
- * merges the fields of a level's cache configuration that belong to this file
+ * merges the fields for mcds_cache_error_backoff and the time of
+ * mcds_cache_local of a level with those of its outer level
  */
 
 void ngx_http_mcds_admission_merge_conf(ngx_http_mcds_cache_conf_t *prev,

@@ -86,7 +86,10 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 }
 
 
-/* decides how the request is answered, as if there was no dry run */
+/*
+ * decides whether the request is served from the cache, waits, or goes to the
+ * origin, without regard to a dry run
+ */
 
 static ngx_int_t
 ngx_http_mcds_cache_choose(ngx_http_request_t *r,
@@ -121,8 +124,8 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     if (ctx->replace) {
 
         /*
-         * with the CAS of this entry, storing the response to this request
-         * cannot replace a newer page
+         * the response to this request replaces the entry that was found, by
+         * its CAS, but not a newer page
          */
 
         return ngx_http_mcds_cache_pass(r, ctx,
@@ -142,8 +145,8 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
 
 
 /*
- * decides about the page in ctx->snapshot, after a lookup as well as after a
- * wait
+ * decides how the request uses the page in ctx->snapshot, after a lookup of
+ * the page as well as after a wait for it
  */
 
 static ngx_int_t
@@ -180,9 +183,9 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
     if (j.waited && !j.built) {
 
         /*
-         * The entry is not the one that the request has waited for, and may
-         * come from a server of memcached that was down: judge it as the
-         * result of the first lookup.
+         * The page is not the one that the request has waited for, and may
+         * come from a memcached server that was down: judge it as the result
+         * of the first lookup.
          */
 
         ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
@@ -205,7 +208,8 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
         ctx->reason = j.reason;
         return ngx_http_mcds_cache_stale(r, ctx, ccf, j.state);
 
-    default: /* NGX_HTTP_MCDS_JUDGE_GONE: the page is not served */
+    default: /* NGX_HTTP_MCDS_JUDGE_GONE: the page that was found is not
+                served */
         ctx->reason = j.reason;
         return ngx_http_mcds_cache_gone(r, ctx, ccf, &j);
     }
@@ -246,7 +250,8 @@ ngx_http_mcds_cache_gone(ngx_http_request_t *r,
         ctx->unaccepted = 1;
         return ngx_http_mcds_cache_miss(r, ctx, ccf);
 
-    default: /* NGX_MCDS_REASON_PURGED or _UNSIGNED: a miss */
+    default: /* NGX_MCDS_REASON_PURGED or _UNSIGNED: the page that was found
+                counts as missing */
 
         if (j->entry->kind == NGX_MCDS_ENTRY_PAGE
             || j->entry->kind == NGX_MCDS_ENTRY_PASS)
@@ -314,7 +319,10 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
 }
 
 
-/* handles a request with only-if-cached, RFC 9111, 5.2.1.7 */
+/*
+ * handles a request with only-if-cached, RFC 9111, 5.2.1.7, that cannot be
+ * served from the cache
+ */
 
 static ngx_int_t
 ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
@@ -326,7 +334,10 @@ ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* handles a request for which no page can be served from the cache */
+/*
+ * handles a request that no page in the cache can serve: counts uses, builds
+ * the page, or goes to the origin
+ */
 
 static ngx_int_t
 ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -408,7 +419,7 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 
 
 /*
- * Returns the rest of the limit for a request's wait: a request that has
+ * Returns how long the request may still wait for a page: a request that has
  * waited, but cannot use the page that was built, does not wait for the full
  * limit again.
  */
@@ -487,7 +498,8 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         ctx->reason = NGX_MCDS_REASON_UNCACHEABLE;
         return ngx_http_mcds_cache_pass(r, ctx, 0);
 
-    default: /* NGX_MCDS_PAGE_TIMEOUT or _ERROR: no page was built */
+    default: /* NGX_MCDS_PAGE_TIMEOUT or _ERROR: the request has waited in vain
+                for the page */
 
         if (ctx->dry) {
             ctx->status = NGX_HTTP_MCDS_HIT;
@@ -507,8 +519,9 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         }
 
         /*
-         * the request goes to the origin: the failure of its own build is
-         * shown to the client, as when the request fills the cache itself
+         * the request goes to the origin, whose error the client gets:
+         * mcds_cache_lock_timeout says so, or the page's build on behalf of
+         * this request has failed
          */
 
         if (ccf->cache_lock_pass
@@ -523,8 +536,8 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 
 
 /*
- * lets this request get the stale page, and a detached copy of the request
- * build the new page
+ * serves the stale page to this request, while a detached copy of the request
+ * builds the new page in the background
  */
 
 static ngx_int_t
@@ -570,7 +583,10 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
 
     if (ctx->behind || ngx_http_mcds_cache_detach(r, ctx) != NGX_OK) {
 
-        /* the build of the page has failed: the next request may try */
+        /*
+         * the background build for this request has failed: the request goes
+         * to the origin, and the next request may build the page
+         */
 
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
@@ -580,8 +596,8 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
     }
 
     /*
-     * the time that the request has spent waiting for other requests does not
-     * count for its own build
+     * the time that the request has spent waiting for builds of other requests
+     * does not count for its own build
      */
 
     ctx->behind = 1;

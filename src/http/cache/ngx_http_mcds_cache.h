@@ -26,7 +26,9 @@
 #include "ngx_http_mcds_task.h"
 
 
-/* bits for the headers in the mask of mcds_ignore_headers */
+/*
+ * bits for the response headers to ignore, in the mask of mcds_ignore_headers
+ */
 #define NGX_HTTP_MCDS_IGN_ACCEL   0x0002
 #define NGX_HTTP_MCDS_IGN_EXPIRES 0x0004
 #define NGX_HTTP_MCDS_IGN_CONTROL 0x0008
@@ -35,31 +37,29 @@
 #define NGX_HTTP_MCDS_IGN_CDN     0x0040
 
 /*
- * the position in the mask of mcds_ignore_headers of the ignored directives of
- * Cache-Control and CDN-Cache-Control, NGX_MCDS_CONTROL_*
+ * the position in the mask of mcds_ignore_headers of the bits for single
+ * directives of Cache-Control and CDN-Cache-Control, NGX_MCDS_CONTROL_*
  */
 #define NGX_HTTP_MCDS_IGN_CONTROL_SHIFT  8
 #define NGX_HTTP_MCDS_IGN_CDN_SHIFT      20
 
-/*
- * "mcds_cache_valid origin": any status to which the origin gives a lifetime
- */
+/* "mcds_cache_valid origin": the origin's lifetime counts for any status */
 #define NGX_HTTP_MCDS_VALID_ORIGIN  1
 
 /*
- * the maximum bytes of an entry for the header, the key, the extensions and
- * the stored headers
+ * the maximum bytes of a page's entry without the body: its header, the key,
+ * the extensions and the stored headers
  */
 #define NGX_HTTP_MCDS_ENTRY_ROOM                                              \
     (NGX_MCDS_ENTRY_HEADER + NGX_MCDS_ENTRY_HEAD)
 
 /*
- * bytes of the id of a route, a request's way through the locations, see
- * ngx_http_mcds_route.h
+ * bytes of the id of a route, a request's way through the locations of the
+ * configuration, see ngx_http_mcds_route.h
  */
 #define NGX_HTTP_MCDS_ROUTE_LEN   16
 
-/* the largest mcds_cache_max_size, bytes */
+/* the largest mcds_cache_max_size, the limit of a page's length, bytes */
 #define NGX_HTTP_MCDS_MAX_SIZE    (64 * 1024 * 1024)
 
 
@@ -78,8 +78,10 @@ typedef enum {
 
 typedef enum {
     NGX_HTTP_MCDS_INVALIDATE_OFF = 0,
-    NGX_HTTP_MCDS_INVALIDATE_ON,       /* the page is deleted */
-    NGX_HTTP_MCDS_INVALIDATE_STALE     /* the page expires */
+    NGX_HTTP_MCDS_INVALIDATE_ON,       /* the page of the unsafe request's URI
+                                          is deleted */
+    NGX_HTTP_MCDS_INVALIDATE_STALE     /* the page of the unsafe request's URI
+                                          expires */
 } ngx_http_mcds_invalidate_e;
 
 
@@ -101,38 +103,43 @@ typedef struct ngx_http_mcds_compress_s  ngx_http_mcds_compress_t;
 
 
 typedef struct {
-    /* the sites of the server blocks, ngx_http_mcds_site_t * */
+    /*
+     * the sites of the server blocks, which begin the keys of their pages,
+     * ngx_http_mcds_site_t *
+     */
     ngx_array_t                 sites;
 } ngx_http_mcds_cache_main_t;
 
 
 typedef struct {
-    ngx_str_t                   cache;    /* mcds_cache: "on", "off", or a
-                                             pool */
+    ngx_str_t                   cache;    /* argument of mcds_cache: "on",
+                                             "off", or a pool */
     ngx_http_mcds_place_t       cache_place;
-    ngx_mcds_pool_t            *cache_pool;  /* pool of the cached pages; NULL:
-                                                the cache is off */
+    ngx_mcds_pool_t            *cache_pool;  /* pool of memcached servers for
+                                                the cached pages; NULL: the
+                                                cache is off */
 
-    ngx_str_t                   cache_site;  /* argument of mcds_cache_site, or
-                                                empty */
+    ngx_str_t                   cache_site;  /* argument of mcds_cache_site,
+                                                the name that begins the pages'
+                                                keys, or empty */
     ngx_str_t                  *site;     /* name of the site, the first part of
                                              the pages' keys */
 
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_uint_t                  blocks;   /* number of "if" and "limit_except"
-                                             blocks so far */
+                                             blocks in the location so far */
 
-    ngx_http_complex_value_t   *cache_key;   /* mcds_cache_key; NULL: the
-                                                default key */
-    ngx_http_mcds_key_args_t   *key_args; /* arguments in the default key, or
-                                             NULL */
+    ngx_http_complex_value_t   *cache_key;   /* value of mcds_cache_key; NULL:
+                                                the default key */
+    ngx_http_mcds_key_args_t   *key_args; /* which arguments of the URI are in
+                                             the default key, or NULL */
     ngx_flag_t                  cache_status_header;
     ngx_flag_t                  cache_dry_run;
     ngx_flag_t                  cache_shared;
     time_t                      cache_uncacheable;
     ngx_array_t                *secrets;  /* secrets that sign pages, ngx_str_t,
                                              or NULL */
-    ngx_array_t                *tags;     /* tags of the pages,
+    ngx_array_t                *tags;     /* tags of the location's pages,
                                              ngx_http_complex_value_t */
     ngx_http_mcds_purge_t      *purge;
     ngx_http_mcds_place_t       purge_place;
@@ -141,12 +148,16 @@ typedef struct {
     ngx_uint_t                  cache_methods;
     ngx_array_t                *cache_bypass;
     ngx_array_t                *no_cache;
-    /* names of session cookies, ngx_str_t */
+    /* names of session cookies, whose requests are not cached, ngx_str_t */
     ngx_array_t                *session_cookies;
-    /* names of forwarding headers, ngx_str_t; NULL: the built-in ones */
+    /*
+     * names of headers that proxies add, such as X-Forwarded-Host, ngx_str_t;
+     * NULL: the built-in ones
+     */
     ngx_array_t                *forwarded_headers;
     size_t                      cache_max_size;
-    ngx_http_mcds_compress_t   *compress; /* mcds_cache_compress; NULL: off */
+    ngx_http_mcds_compress_t   *compress; /* the compression of
+                                             mcds_cache_compress; NULL: off */
 
     ngx_flag_t                  cache_lock;
     time_t                      cache_lock_age;
@@ -155,46 +166,54 @@ typedef struct {
     ngx_msec_t                  cache_wait;
     ngx_uint_t                  cache_max_waiters;
     ngx_uint_t                  cache_max_variants;
-    int64_t                     cache_grace;      /* grace of pages whose
-                                                     lifetime is configured,
-                                                     ms */
-    int64_t                     cache_grace_origin; /* grace of pages whose
-                                                       lifetime the origin has
-                                                       set, ms */
-    int64_t                     cache_update;     /* stale pages are served
-                                                     during an update for so
-                                                     long, ms */
-    ngx_uint_t                  cache_ignore;     /* ignored headers,
+    int64_t                     cache_grace;      /* how long stale pages are
+                                                     served whose lifetime is
+                                                     configured (grace), ms */
+    int64_t                     cache_grace_origin; /* how long stale pages are
+                                                       served whose lifetime
+                                                       the origin has set
+                                                       (grace), ms */
+    int64_t                     cache_update;     /* how long a stale page is
+                                                     served at once during an
+                                                     update, ms */
+    ngx_uint_t                  cache_ignore;     /* ignored response headers,
                                                      NGX_HTTP_MCDS_IGN_* */
     ngx_uint_t                  cache_heuristic;  /* percentage of the time
                                                      since Last-Modified that a
                                                      page is fresh; 0: off */
     time_t                      cache_heuristic_max;
-    ngx_msec_t                  cache_backoff;    /* first back-off after an
-                                                     error, ms; 0: off */
+    ngx_msec_t                  cache_backoff;    /* pause without builds of a
+                                                     page after a first failed
+                                                     one, ms; 0: off */
     ngx_msec_t                  cache_backoff_max;
-    ngx_uint_t                  cache_local;      /* use of copies on this host,
+    ngx_uint_t                  cache_local;      /* how copies of pages on
+                                                     this host are served,
                                                      ngx_mcds_local_mode_e */
     ngx_msec_t                  cache_local_time;
-    ngx_uint_t                  cache_early;      /* factor of mcds_cache_early,
+    ngx_uint_t                  cache_early;      /* factor of
+                                                     mcds_cache_early, the
+                                                     early refresh of pages,
                                                      percent */
-    ngx_uint_t                  cache_jitter;     /* jitter of the pages'
-                                                     lifetime, percent */
+    ngx_uint_t                  cache_jitter;     /* random part of the pages'
+                                                     lifetime,
+                                                     mcds_cache_jitter,
+                                                     percent */
     ngx_uint_t                  cache_min_uses;
     ngx_flag_t                  cache_revalidate;
     ngx_flag_t                  cache_request_control;
     /* effect of unsafe requests on pages, ngx_http_mcds_invalidate_e */
     ngx_uint_t                  cache_invalidate;
-    /* condition of mcds_cache_invalidate; NULL: always */
+    /* condition "if=" of mcds_cache_invalidate; NULL: always */
     ngx_http_complex_value_t   *invalidate_if;
     /* errors after which stale pages are served, NGX_HTTP_UPSTREAM_FT_* */
     ngx_uint_t                  cache_use_stale;
 
-    ngx_str_t                   cache_label; /* name in the statistics, or
+    ngx_str_t                   cache_label; /* mcds_cache_label: name of the
+                                                location in the statistics, or
                                                 "off"; empty: the location's
-                                                name */
-    ngx_mcds_stat_t            *zone;     /* statistics of the location, or
-                                             NULL */
+                                                own name */
+    ngx_mcds_stat_t            *zone;     /* the cache statistics of the
+                                             location, or NULL */
 } ngx_http_mcds_cache_conf_t;
 
 
@@ -204,10 +223,11 @@ typedef struct {
  */
 
 struct ngx_http_mcds_key_args_s {
-    ngx_array_t                 names;    /* names of arguments, ngx_str_t, or
-                                             patterns with "*" */
-    ngx_uint_t                  only;     /* only the named arguments are part
-                                             of the key, not all others */
+    ngx_array_t                 names;    /* names of arguments of the URI,
+                                             ngx_str_t, or patterns with "*" */
+    ngx_uint_t                  only;     /* only the arguments with these
+                                             names are part of the default key;
+                                             otherwise all others are */
     ngx_uint_t                  sort;
 };
 
@@ -223,13 +243,15 @@ typedef struct ngx_http_mcds_own_s        ngx_http_mcds_own_t;
 
 
 /*
- * The state of headers_out before the content handler runs: nginx keeps some
- * headers of the response that has redirected the request.
+ * The state of headers_out before the content handler runs, to tell the
+ * headers of the page apart: nginx keeps some headers of the response that has
+ * redirected the request.
  */
 
 typedef struct {
     ngx_uint_t                  lines;
-    u_char                     *first;    /* value of the first header line */
+    u_char                     *first;    /* value of the first header line
+                                             that the response had before */
     u_char                     *type;
     u_char                     *charset;
     ngx_str_t                  *override;
@@ -245,20 +267,25 @@ typedef struct {
     ngx_mcds_snapshot_t             *list;  /* list of the page's variants from
                                                which the key "at" comes, or
                                                NULL */
-    ngx_mcds_snapshot_t             *read;  /* variant found, while the list of
-                                               variants is looked up again, or
-                                               NULL */
+    ngx_mcds_snapshot_t             *read;  /* variant that was found, kept
+                                               while the list of variants is
+                                               looked up again, or NULL */
     u_char                         hash[NGX_MCDS_VARIANT_LEN];
-    /* waiter at the page of the list of variants, to confirm the list */
+    /*
+     * waiter by which the request asks memcached to confirm the list of
+     * variants
+     */
     ngx_mcds_waiter_t              base;
     ngx_uint_t                   base_outcome;
     ngx_uint_t                   turns;    /* lists of variants followed so
-                                              far */
+                                              far, each of which had replaced
+                                              another */
     ngx_http_mcds_put_t         *fork;     /* list of variants that is being
-                                              stored */
-    ngx_str_t                    names;    /* names of headers in the response's
-                                              Vary */
-    ngx_mcds_waiter_t            target;   /* waiter at the variant of a new
+                                              stored for this request */
+    ngx_str_t                    names;    /* names of the headers in the
+                                              response's Vary */
+    ngx_mcds_waiter_t            target;   /* waiter by which the request
+                                              stores the first variant of a new
                                               list */
     u_char                       target_hash[NGX_MCDS_VARIANT_LEN];
     uint64_t                     generation;  /* random id of a new list of
@@ -272,8 +299,9 @@ typedef struct {
  */
 
 typedef struct {
-    ngx_chain_t                 *held;     /* buffers of the response to store
-                                              later */
+    ngx_chain_t                 *held;     /* buffers of the response that are
+                                              stored later, as memcached is
+                                              slower */
     ngx_chain_t                 *detached; /* copies of the response's buffers
                                               that a slow client gets */
     ngx_chain_t                **detached_last;
@@ -283,15 +311,18 @@ typedef struct {
 } ngx_http_mcds_tee_ctx_t;
 
 
-/* the context of the cache for a request or subrequest, a part of its task */
+/*
+ * the context of the cache for a request or subrequest, a part of the
+ * request's task
+ */
 
 struct ngx_http_mcds_cache_ctx_s {
     ngx_http_mcds_task_t        *task;
-    ngx_uint_t                   state;    /* state of the request in the cache,
-                                              ngx_http_mcds_state_e */
+    ngx_uint_t                   state;    /* state of the request's use of the
+                                              cache, ngx_http_mcds_state_e */
 
-    ngx_http_mcds_cache_conf_t  *asker;    /* configuration of the location that
-                                              looked the page up */
+    ngx_http_mcds_cache_conf_t  *asker;    /* configuration of the location in
+                                              which the page was looked up */
     ngx_http_mcds_cache_conf_t  *conf;     /* configuration of the location that
                                               responds; until it is known,
                                               "asker" */
@@ -299,124 +330,149 @@ struct ngx_http_mcds_cache_ctx_s {
                                               redirects */
     ngx_str_t                    args;     /* arguments of the request, before
                                               redirects */
-    ngx_str_t                    forwarded;  /* text of the forwarding headers,
-                                                see ngx_http_mcds_forwarded.h */
+    ngx_str_t                    forwarded;  /* text of the forwarding headers
+                                                (X-Forwarded-Host and others),
+                                                see
+                                                ngx_http_mcds_forwarded.h */
     ngx_http_mcds_cache_conf_t  *forwarded_by;  /* configuration whose list of
-                                                   forwarding headers was
-                                                   used */
+                                                   forwarding headers was used
+                                                   for "forwarded" */
     u_char                       route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                    key;
-    /* the key in the location "asker", if an unsafe request has another one */
+    /*
+     * the page's key in the location "asker", if an unsafe request has another
+     * one in "conf"
+     */
     ngx_str_t                    asked_key;
-    ngx_str_t                    at;       /* key of the waiter: "key", or the
-                                              key of a variant */
+    ngx_str_t                    at;       /* key that is looked up: "key", or
+                                              the key of a variant */
     ngx_mcds_cache_control_t    *control;  /* Cache-Control of the request, or
                                               NULL */
     ngx_http_mcds_gone_t        *gone;     /* pages that an unsafe request
                                               invalidates */
     ngx_mcds_waiter_t            waiter;
-    ngx_uint_t                   outcome;  /* outcome for the waiter,
-                                              ngx_mcds_page_e */
+    ngx_uint_t                   outcome;  /* outcome of the request's lookup
+                                              or wait, ngx_mcds_page_e */
     ngx_mcds_snapshot_t         *snapshot;  /* page or other entry that was
-                                               found, or is served */
-    ngx_mcds_body_t             *stream;   /* body of "snapshot", if it is sent
-                                              in parts */
-    ngx_http_mcds_piece_t       *pieces;   /* parts of the body that are being
-                                              sent */
-    ngx_http_mcds_decode_t      *decode;   /* decoder of a body that is stored
-                                              compressed */
+                                               found in memcached, or is
+                                               served */
+    ngx_mcds_body_t             *stream;   /* body of the page "snapshot", if
+                                              it is sent in parts */
+    ngx_http_mcds_piece_t       *pieces;   /* parts of the page's body that are
+                                              being sent */
+    ngx_http_mcds_decode_t      *decode;   /* decoder of a page's body that is
+                                              stored compressed */
     ngx_http_mcds_store_t       *store;    /* response that is being stored, or
                                               NULL */
-    ngx_http_mcds_own_t         *own;      /* response of a detached copy of a
-                                              request for this request alone,
-                                              shared by both; or NULL */
-    uint64_t                     cas;      /* CAS of the entry that was found */
+    ngx_http_mcds_own_t         *own;      /* response to the detached copy of
+                                              the request, which is for this
+                                              request alone; shared by both; or
+                                              NULL */
+    uint64_t                     cas;      /* CAS of the page or other entry
+                                              that was found */
     ngx_http_mcds_tee_ctx_t      tee;
     ngx_http_mcds_variant_ctx_t  vary;
     ngx_mcds_tags_t             *tags;
-    uint64_t                     purges;   /* the purge counter, see
-                                              ngx_mcds_tag.h */
+    uint64_t                     purges;   /* the purge counter of the page's
+                                              server, see ngx_mcds_tag.h */
     ngx_http_mcds_purging_t     *purging;
-    ngx_msec_t                   start;    /* time when the build began */
-    /* the command that counts a use of the page */
+    ngx_msec_t                   start;    /* time when the build of the page
+                                              began */
+    /* the command that counts a use of the page, for mcds_cache_min_uses */
     ngx_mcds_op_t                use;
     ngx_uint_t                   uses;
 
 
-    ngx_uint_t                   status;   /* $mcds_cache_status,
+    ngx_uint_t                   status;   /* the request's $mcds_cache_status,
                                               ngx_http_mcds_status_e */
-    ngx_uint_t                   reason;   /* $mcds_cache_reason,
+    ngx_uint_t                   reason;   /* the request's $mcds_cache_reason,
                                               ngx_mcds_reason_e */
     uint64_t                     expire;   /* time when the page that is served
                                               or stored expires; 0: no page */
-    uint64_t                     came;     /* time of the lookup, ms since the
-                                              epoch */
+    uint64_t                     came;     /* time when the page was looked up,
+                                              ms since the epoch */
     /* time when the request began to wait for a page; 0: it has not waited */
     ngx_msec_t                   wait_start;
     ngx_msec_t                   lock_start;
     ngx_msec_t                   lock_wait;
     ngx_http_mcds_carried_t      carried;
-    /* status of the upstream, if an error page replaces its response */
+    /* status of the upstream's response, if an error page replaces it */
     ngx_uint_t                   failed_status;
 
     unsigned                     main:1;      /* the context is that of a main
-                                                 request or its detached copy */
-    unsigned                     routed:1;    /* "route" is that of the location
-                                                 that responds */
-    unsigned                     rerouted:1;  /* the request's route has changed
-                                                 since the lookup */
-    unsigned                     behind:1;    /* a detached copy builds the page
-                                                 for this request */
-    unsigned                     error_page:1;  /* the request reached the page
-                                                   as an error page */
+                                                 request or of its detached
+                                                 copy */
+    unsigned                     routed:1;    /* "route" is that of the
+                                                 location which responds to the
+                                                 request */
+    unsigned                     rerouted:1;  /* the request's route through
+                                                 the locations has changed
+                                                 since its page was looked
+                                                 up */
+    unsigned                     behind:1;    /* a detached copy of the request
+                                                 builds the page for it */
+    unsigned                     error_page:1;  /* the request reached the
+                                                   location as an error page */
     unsigned                     replaced:1;  /* an error page replaces the
-                                                 response */
-    unsigned                     judged:1;    /* a response that could be stored
-                                                 has been judged */
+                                                 response that would have been
+                                                 stored */
+    unsigned                     judged:1;    /* it was decided whether to
+                                                 store the response */
     unsigned                     replace:1;   /* the stored page is not used,
-                                                 but replaced by the response */
-    unsigned                     detaching:1; /* a cleanup handler frees the
-                                                 buffers "detached" */
-    unsigned                     streamed:1;  /* a cleanup handler frees the
-                                                 body "stream" */
-    unsigned                     streaming:1; /* the body of "snapshot" is being
-                                                 sent */
+                                                 but replaced by the response
+                                                 to this request */
+    unsigned                     detaching:1; /* a cleanup handler that frees
+                                                 the buffers "detached" was
+                                                 added */
+    unsigned                     streamed:1;  /* a cleanup handler that frees
+                                                 the body "stream" was added */
+    unsigned                     streaming:1; /* the body of the page
+                                                 "snapshot" is being sent */
     unsigned                     offered:1;   /* the page "snapshot" could be
                                                  sent compressed */
     unsigned                     coded:1;     /* the page "snapshot" is sent
                                                  compressed */
     unsigned                     validating:1; /* the request to the origin
-                                                  revalidates "snapshot" */
+                                                  revalidates the page
+                                                  "snapshot" */
     unsigned                     old_shown:1; /* the page "snapshot" is served
                                                  if the new page takes too
                                                  long */
     unsigned                     instead:1;   /* the page "snapshot" is served
-                                                 in place of the response */
+                                                 in place of the origin's
+                                                 response */
     unsigned                     instead_sent:1;
     /*
-     * the body of "snapshot" is passing the filters, in place of the response
+     * the body of the page "snapshot" is passing the filters, in place of the
+     * origin's response
      */
     unsigned                     instead_passing:1;
     unsigned                     authorization:1;  /* the page may be for this
-                                                      client only */
+                                                      client only: the request
+                                                      has credentials, or
+                                                      auth_request has checked
+                                                      the client */
     unsigned                     asked_about:1;   /* auth_request has checked
-                                                     the client */
-    unsigned                     no_store:1;      /* the response is not
-                                                     stored */
+                                                     the client of this
+                                                     request */
+    unsigned                     no_store:1;      /* the response to this
+                                                     request is not stored */
     unsigned                     only_if_cached:1;
     unsigned                     unaccepted:1;    /* the request does not accept
                                                      the page "snapshot" */
     unsigned                     expired:1;       /* the page "snapshot" has
                                                      expired or was purged */
     unsigned                     invalidate:1;    /* the page of "key" is
-                                                     invalidated if the request
-                                                     succeeds */
-    unsigned                     dry:1;       /* dry run: no page is served from
-                                                 the cache */
-    unsigned                     awaited:1;   /* lock_wait, the time of the
-                                                 request's wait, is set */
-    unsigned                     origin:1;    /* the content handler gets the
-                                                 request */
+                                                     invalidated if the unsafe
+                                                     request succeeds */
+    unsigned                     dry:1;       /* mcds_cache_dry_run: no page is
+                                                 served from the cache */
+    unsigned                     awaited:1;   /* lock_wait, the time for which
+                                                 the request has waited, is
+                                                 set */
+    unsigned                     origin:1;    /* the request goes to the
+                                                 content handler, not to the
+                                                 cache */
 };
 
 
@@ -432,7 +488,10 @@ extern ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature;
          ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature))
 
 
-/* returns the cache's context of r, or NULL if r has not begun its task */
+/*
+ * returns the cache's context of the request r, or NULL if r has not begun its
+ * task
+ */
 
 static ngx_inline ngx_http_mcds_cache_ctx_t *
 ngx_http_mcds_cache_get(ngx_http_request_t *r)
@@ -446,9 +505,9 @@ ngx_http_mcds_cache_get(ngx_http_request_t *r)
 
 
 /*
- * As ngx_http_mcds_cache_get(), returns the cache's context of r, but without
- * a search in the cleanup records: for body filters, whose header filter has
- * called ngx_http_mcds_cache_get().
+ * As ngx_http_mcds_cache_get(), returns the cache's context of the request r,
+ * but without a search in the cleanup records: for body filters, whose header
+ * filter has called ngx_http_mcds_cache_get().
  */
 
 static ngx_inline ngx_http_mcds_cache_ctx_t *
@@ -463,16 +522,16 @@ ngx_http_mcds_cache_here(ngx_http_request_t *r)
 
 
 /*
- * returns the cache's context of r; begins the task of r if necessary; NULL
- * when out of memory
+ * returns the cache's context of the request r; begins the task of r if
+ * necessary; NULL when out of memory
  */
 
 ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_need(ngx_http_request_t *r);
 
 
 /*
- * Looks up the page of r, if r uses the cache.  NGX_OK: the lookup was sent,
- * or r does not use the cache; NGX_ERROR: out of memory.
+ * Looks up the page of the request r, if r uses the cache.  NGX_OK: the lookup
+ * was sent, or r does not use the cache; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
@@ -481,28 +540,29 @@ ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
 /*
  * Call this when the request has reached the location that responds: checks
  * whether the page that was looked up is valid in this location.  NGX_OK: the
- * page is valid; otherwise as ngx_http_mcds_cache_decide().
+ * page is valid; otherwise the results are those of
+ * ngx_http_mcds_cache_decide().
  */
 
 ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * Call this when the origin has led r to another location, as with
- * X-Accel-Redirect: the response is not a page.  NGX_OK: a page of that
- * location may be looked up; NGX_DECLINED: no page is looked up; or an HTTP
- * status.
+ * Call this when the origin has led the request r to another location, as with
+ * X-Accel-Redirect: the origin's response is not a page.  NGX_OK: a page of
+ * that location may be looked up; NGX_DECLINED: no page is looked up; or an
+ * HTTP status.
  */
 
 ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Decides how the request is answered, in the location that responds, when all
- * results have come.  NGX_AGAIN: another result is to come; NGX_OK: serve
- * ctx->snapshot; NGX_DONE: run the content handler, which does not ask the
- * origin; NGX_DECLINED: run the content handler; otherwise an HTTP status to
- * respond with.
+ * Decides, in the location that responds, whether a request is served from the
+ * cache, when memcached has answered all its lookups.  NGX_AGAIN: another
+ * reply is to come; NGX_OK: serve ctx->snapshot; NGX_DONE: run the content
+ * handler, which does not ask the origin; NGX_DECLINED: run the content
+ * handler; otherwise an HTTP status to respond with.
  */
 
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
@@ -512,13 +572,16 @@ ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 
 ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 
-/* sets the times, in milliseconds, during which stale pages may be used */
+/*
+ * sets the times, in milliseconds, for which stale pages of the location may
+ * be used
+ */
 
 void ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_stale_t *stale);
 
 
-/* returns 1 if the request has decided how its page is used */
+/* returns 1 if it is decided whether the request is served from the cache */
 
 #define ngx_http_mcds_decided(ctx)                                            \
     ((ctx)->state >= NGX_HTTP_MCDS_STATE_DECIDED)
@@ -530,15 +593,18 @@ void ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
      || (ctx)->state == NGX_HTTP_MCDS_STATE_INSTEAD)
 
 /*
- * Changes the state of the cache's context, and logs the change at debug
- * level.  All changes of the state have to use this function.
+ * Changes the state of a request's use of the cache, and logs the change at
+ * debug level.  All changes of this state have to use this function.
  */
 
 void ngx_http_mcds_set_state(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t state);
 
 
-/* returns 1 if an error page replaces the page of the request */
+/*
+ * returns 1 if an error page replaces the response that the request would have
+ * got
+ */
 
 ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);

@@ -17,17 +17,17 @@
 
 
 /*
- * The request r goes to the origin, and the response ends the build of r.
- * Returns NGX_DECLINED, or NGX_ERROR when out of memory.
+ * The request r goes to the origin, and its response ends the build of the
+ * page by r.  Returns NGX_DECLINED, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * The request r goes to the origin without a build.  store: the response may
- * be stored, though no other request waits for it.  Returns NGX_DECLINED, or
- * NGX_ERROR when out of memory.
+ * The request r goes to the origin, but does not build the page for other
+ * requests.  store: the response may be stored nevertheless.  Returns
+ * NGX_DECLINED, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
@@ -35,8 +35,9 @@ ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
 
 
 /*
- * Hands the build of the request r to a detached copy of r.  Returns NGX_OK,
- * or NGX_ERROR if the copy cannot be created: the build has ended then.
+ * Hands the build of a page from the request r over to a detached copy of r,
+ * which runs in the background.  Returns NGX_OK, or NGX_ERROR if the copy
+ * cannot be created: the build has ended then.
  */
 
 ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
@@ -51,9 +52,9 @@ ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Starts a rebuild of the page of the request r, which has been purged; cas:
- * of the purged entry.  Returns NGX_AGAIN; NGX_OK if ctx->outcome is known
- * already; NGX_ERROR when out of memory.
+ * Starts a rebuild of the page of the request r, which has been purged; cas is
+ * that of the item which the purge has left.  Returns NGX_AGAIN; NGX_OK if
+ * ctx->outcome is known already; NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
@@ -61,9 +62,9 @@ ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     uint64_t cas);
 
 /*
- * Call this when the outcome of a rebuild after a purge is known in
- * ctx->outcome.  Returns 1 if a detached copy of the request rebuilds the
- * page.
+ * Call this when a request that rebuilds its page after a purge may build it
+ * or not, as ctx->outcome says.  Returns 1 if a detached copy of the request
+ * rebuilds the page in the background.
  */
 
 ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,

@@ -20,17 +20,23 @@
 #include "ngx_http_mcds_purge.h"
 
 
-/* the default limit of a heuristic lifetime, seconds */
+/*
+ * the default limit of a page's heuristic lifetime, mcds_cache_heuristic,
+ * seconds
+ */
 #define NGX_HTTP_MCDS_HEURISTIC_MAX  86400
 
 /*
- * the defaults of mcds_cache_grace, milliseconds: for lifetimes set by the
- * configuration, and by the origin
+ * the defaults of mcds_cache_grace, for which stale pages are served,
+ * milliseconds: for lifetimes set by the configuration, and by the origin
  */
 #define NGX_HTTP_MCDS_GRACE          86400000
 #define NGX_HTTP_MCDS_GRACE_ORIGIN   3600000
 
-/* the default of mcds_cache_lock_timeout, milliseconds */
+/*
+ * the default of mcds_cache_lock_timeout, the longest wait for a page,
+ * milliseconds
+ */
 #define NGX_HTTP_MCDS_LOCK_TIMEOUT   60000
 
 
@@ -46,7 +52,10 @@ static ngx_conf_bitmask_t  ngx_http_mcds_ignore_headers_masks[] = {
 };
 
 
-/* the directives of Cache-Control and CDN-Cache-Control that can be ignored */
+/*
+ * the directives of Cache-Control and CDN-Cache-Control that
+ * mcds_ignore_headers can ignore
+ */
 
 static ngx_conf_bitmask_t  ngx_http_mcds_ignore_directives[] = {
     { ngx_string("max-age"), NGX_MCDS_CONTROL_MAX_AGE },
@@ -354,7 +363,10 @@ ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    /* a HEAD request is served from the page of GET */
+    /*
+     * mcds_cache_methods always has GET: a HEAD request is served from the
+     * page of GET
+     */
 
     ccf->cache_methods |= NGX_HTTP_GET;
 
@@ -363,8 +375,8 @@ ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * checks the codes of mcds_cache_valid first: nginx's own setter does not name
- * the directive in its messages
+ * parses mcds_cache_valid; checks its status codes first, since nginx's own
+ * setter does not name the directive in its messages
  */
 
 char *
@@ -416,8 +428,8 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * adds "origin" of mcds_cache_valid as an element of the array of codes, so
- * that levels inherit or replace both together
+ * adds "origin" of mcds_cache_valid as an element of the array of status
+ * codes, so that inner levels inherit or replace both together
  */
 
 static char *
@@ -623,7 +635,7 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
 
 
 /*
- * the arguments of mcds_ignore_headers are names of headers, and single
+ * parses mcds_ignore_headers: its arguments are names of headers, and single
  * directives such as "Cache-Control:no-cache"
  */
 
@@ -720,7 +732,10 @@ ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd, ngx_str_t *value,
 }
 
 
-/* returns the bit for the name of a header or a directive in the mask, or 0 */
+/*
+ * returns the bit that a header or a directive has in the mask of
+ * mcds_ignore_headers, or 0
+ */
 
 static ngx_uint_t
 ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
@@ -740,7 +755,7 @@ ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
 
 /*
  * the arguments of mcds_cache_heuristic: "off", or the percentage of the time
- * since Last-Modified, and its limit
+ * since Last-Modified, and the limit of the lifetime
  */
 
 static ngx_http_mcds_param_t  ngx_http_mcds_heuristic_params[] = {
@@ -750,7 +765,10 @@ static ngx_http_mcds_param_t  ngx_http_mcds_heuristic_params[] = {
       ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_heuristic),
       1, 100, 0, ngx_http_mcds_value_off },
 
-    /* without the argument, the limit is inherited from the outer level */
+    /*
+     * without "max" of mcds_cache_heuristic, the limit is inherited from the
+     * outer level
+     */
 
     { ngx_string("max"),
       ngx_http_mcds_param_sec,

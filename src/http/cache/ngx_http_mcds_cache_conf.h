@@ -21,7 +21,7 @@ extern ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[];
 
 
 /*
- * the directives of the cache with one value, as a table for
+ * the directives of the cache that have one value, as a table for
  * ngx_http_mcds_set_value()
  */
 
@@ -34,49 +34,57 @@ void ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf);
 
 
 /*
- * Merges the fields of a level's cache configuration that belong to no other
- * file of the cache.  Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
+ * Merges the fields of a level's cache configuration that no other file of the
+ * cache merges.  Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
  */
 
 char *ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 
-/* the setter of mcds_cache */
+/* parses the directive mcds_cache: the pool of memcached servers for pages */
 
 char *ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of mcds_cache_methods */
+/*
+ * parses the directive mcds_cache_methods: the request methods that are cached
+ */
 
 char *ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_cache_grace */
+/* parses the directive mcds_cache_grace: how long stale pages are served */
 
 char *ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_cache_lock_timeout */
+/* parses the directive mcds_cache_lock_timeout: the longest wait for a page */
 
 char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_cache_session_cookies */
+/*
+ * parses the directive mcds_cache_session_cookies: the names of session
+ * cookies
+ */
 
 char *ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_cache_valid */
+/* parses the directive mcds_cache_valid: lifetimes of pages by status code */
 
 char *ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_ignore_headers */
+/* parses the directive mcds_ignore_headers: response headers to ignore */
 
 char *ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the setter of mcds_cache_heuristic */
+/*
+ * parses the directive mcds_cache_heuristic: the lifetime of pages by
+ * Last-Modified
+ */
 
 char *ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

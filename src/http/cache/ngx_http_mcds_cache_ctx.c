@@ -57,8 +57,8 @@ ngx_http_mcds_replaced(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * returns 1 if the request asks for less than the page, or compares the page
- * with its own copy
+ * returns 1 if the request is for a range of the page, or conditional: it
+ * compares the page with the client's own copy
  */
 
 ngx_uint_t

@@ -483,8 +483,8 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
     }
 
     /*
-     * the pool must support times to live: the lock of a page must expire by
-     * itself if its owner dies
+     * the cache's pool must support times to live: the lock of a page must
+     * expire by itself if its owner dies
      */
 
     return ngx_http_mcds_needs_ttl(cf, conf->cache_pool, "mcds_cache",

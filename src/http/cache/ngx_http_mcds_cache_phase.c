@@ -73,8 +73,8 @@ static ngx_int_t
 ngx_http_mcds_phase_prepare(ngx_conf_t *cf)
 {
     /*
-     * the filters for unsafe requests are added even without a cache, see
-     * ngx_http_mcds_filter_init()
+     * the filters that see responses to unsafe requests are added even if no
+     * location has a cache, see ngx_http_mcds_filter_init()
      */
 
     ngx_http_mcds_invalidate_init();
@@ -93,8 +93,8 @@ ngx_http_mcds_phase_init(ngx_conf_t *cf)
 
 
 /*
- * the purge of a page comes first, so that the request is not counted by other
- * features
+ * in the phase of the cache the purge of a page comes first, so that the purge
+ * request is not counted by other features
  */
 
 static ngx_int_t
@@ -163,7 +163,7 @@ ngx_http_mcds_phase_start(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
         /*
          * auth_request's context is lost when the request is redirected, so
-         * the result is noted
+         * ctx notes that it has checked the client
          */
 
         ctx->asked_about = 1;
@@ -202,9 +202,9 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
 
 /*
- * The request runs this phase again in another location, after it has decided
- * how it is answered.  NGX_OK: a page of that location may be looked up, and
- * the location's counters may be read.
+ * A request that was already decided on, to be served or to go to the origin,
+ * runs the phase of the cache again in another location.  NGX_OK: a page of
+ * that location may be looked up, and the location's counters may be read.
  */
 
 static ngx_int_t
@@ -233,8 +233,8 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
         if (!ctx->routed) {
 
             /*
-             * a rebuild after a purge has no lookup: the route of the request
-             * begins here
+             * a rebuild after a purge does not look up the page: the route of
+             * the request through the locations begins here
              */
 
             ctx->routed = 1;
@@ -255,9 +255,10 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 
 
 /*
- * The request was redirected to the location of an error page.  If a file did
- * not exist, as with "error_page 404 = @application", that location makes the
- * page; after a response of an upstream, that location makes something else.
+ * Notes that the request was redirected to the location of an error page.  If
+ * a file did not exist, as with "error_page 404 = @application", that location
+ * makes the page; after a response of an upstream, that location makes
+ * something else.
  */
 
 static void
@@ -340,8 +341,8 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
     if (ctx->purging) {
 
         /*
-         * the request of a purge reports the result, and so waits without a
-         * limit of time
+         * a request that purges a page reports the result to its client, and
+         * so waits for memcached without a limit of time
          */
 
         *others += task->waiting;

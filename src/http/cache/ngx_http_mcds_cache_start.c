@@ -103,8 +103,8 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
     if (ngx_http_test_predicates(r, ccf->cache_bypass) != NGX_OK) {
 
         /*
-         * as with proxy_cache_bypass, the stored page is not used, but
-         * replaced
+         * with mcds_cache_bypass, as with proxy_cache_bypass, the stored page
+         * is not used, but replaced
          */
 
         ctx->status = NGX_HTTP_MCDS_BYPASS;
@@ -112,7 +112,9 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
         ctx->replace = 1;
     }
 
-    /* sets the route that the request takes if nothing redirects it */
+    /*
+     * sets the request's route through the locations as if no redirect follows
+     */
 
     if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
         return NGX_ERROR;
@@ -122,7 +124,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 }
 
 
-/* sends the lookup of the request's page */
+/* sends the command that looks up the request's page */
 
 static ngx_int_t
 ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -153,8 +155,8 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * returns NGX_MCDS_REASON_NONE, or the reason why the request does not use the
- * cache
+ * returns NGX_MCDS_REASON_NONE if the request uses the cache, or the reason
+ * why it does not
  */
 
 static ngx_uint_t
@@ -166,15 +168,18 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     }
 
     /*
-     * the body of a request may change the response; subrequests inherit the
-     * body
+     * the body of a request may change the response, so the cache is not used;
+     * subrequests inherit the body
      */
 
     if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
         return NGX_MCDS_REASON_BODY;
     }
 
-    /* an error page is about the request for another location */
+    /*
+     * the request is for an error page, which is about the request for another
+     * location: the cache is not used
+     */
 
     if (r->err_status) {
         return NGX_MCDS_REASON_ERROR_PAGE;
@@ -263,8 +268,8 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
 
 
 /*
- * Applies the cache's rules of the location that responds, too, after those of
- * the location that looked the page up.  If the location that responds uses
+ * Applies the cache's rules in the location that responds, after those in the
+ * location that looked the page up.  If the location that responds uses
  * another pool or another key, its page is looked up now.
  */
 
@@ -342,7 +347,10 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
             return NGX_OK;
         }
 
-        /* the purge counter must be known before the origin is asked */
+        /*
+         * the purge counter of the page's server must be known before the
+         * origin is asked
+         */
 
         return (ngx_http_mcds_tagging->start(r, ctx, ccf) == NGX_OK)
                ? NGX_AGAIN : NGX_ERROR;
@@ -351,8 +359,8 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_forget(ctx);
 
     /*
-     * the results for tags belong to the page that was looked up before, not
-     * to the page that is looked up now
+     * the replies of memcached about tags belong to the page that was looked
+     * up before, not to the page that is looked up now
      */
 
     if (ctx->tags) {
@@ -385,7 +393,10 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 }
 
 
-/* drops the results of a request's lookup, all of which have come */
+/*
+ * drops the page and the other results of a request's lookup, after all
+ * replies of memcached about it have come
+ */
 
 static void
 ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
@@ -428,8 +439,8 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     /*
-     * the page of the location to which the origin has led the request is
-     * looked up when the rules of that location have been checked
+     * the origin has led the request to another location: its page is looked
+     * up when the rules of that location have been checked
      */
 
     ngx_http_mcds_cache_forget(ctx);

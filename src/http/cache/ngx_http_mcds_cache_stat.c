@@ -18,8 +18,8 @@ static ngx_uint_t ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf);
 
 
 /*
- * the counters in the statistics for each cache status of a dry run; 0: that
- * of other requests
+ * the counter in the statistics for each cache status of a dry run; 0: the
+ * same counter as for other requests
  */
 
 #define ngx_http_mcds_stat_dry_sum(name, word)                                \
@@ -93,8 +93,8 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
 
 /*
- * returns 1 if the level needs no statistics of its own: an "if" block, or a
- * server in which "location /" gets all requests
+ * returns 1 if an "if" block, or a server in which "location /" gets all
+ * requests, is being merged: it needs no cache statistics of its own
  */
 
 static ngx_uint_t
@@ -194,7 +194,8 @@ ngx_http_mcds_stat_served(ngx_http_request_t *r,
     if (len < 0) {
 
         /*
-         * the length of the response is unknown, since filters change the body
+         * the length of the response is unknown, since filters change the
+         * body: the length of the stored body is counted
          */
 
         entry = &ctx->snapshot->entry;

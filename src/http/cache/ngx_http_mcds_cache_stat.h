@@ -16,7 +16,9 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* the setter of mcds_cache_label */
+/*
+ * parses the directive mcds_cache_label: the location's name in the statistics
+ */
 
 char *ngx_http_mcds_cache_label(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -31,14 +33,16 @@ char *ngx_http_mcds_stat_merge(ngx_conf_t *cf,
 
 
 /*
- * call this when the request has ended: counts its cache status and its reason
+ * call this when a request has ended: counts its cache status, and the reason
+ * of that status
  */
 
 void ngx_http_mcds_stat_request(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Counts a response that is not stored for that reason, ngx_mcds_reason_e,
- * which also becomes the reason of the request.
+ * Counts a response that is not stored because of "reason", an
+ * ngx_mcds_reason_e, which also becomes the value of the request's
+ * $mcds_cache_reason.
  */
 
 void ngx_http_mcds_stat_refused(ngx_http_mcds_cache_ctx_t *ctx,

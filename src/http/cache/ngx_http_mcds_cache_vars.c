@@ -38,7 +38,8 @@ static ngx_str_t  ngx_http_mcds_statuses[NGX_HTTP_MCDS_STATUSES] = {
 
 
 /*
- * the words of $mcds_cache_status in a dry run; empty: that of other requests
+ * the words of $mcds_cache_status in a dry run; empty: the same word as for
+ * other requests
  */
 
 #define ngx_http_mcds_dry_status_word(name, word)                             \
@@ -197,8 +198,8 @@ ngx_http_mcds_ttl_variable(ngx_http_request_t *r,
 
 
 /*
- * returns the seconds until the page expires, rounded down; negative if it has
- * expired
+ * returns the seconds until the page of a request expires, rounded down;
+ * negative if it has expired
  */
 
 static ngx_int_t
@@ -299,8 +300,8 @@ ngx_http_mcds_cache_vars_forward(u_char *p, ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     /*
-     * The request was refused, after a wait or for only-if-cached, and was not
-     * forwarded.
+     * Cache-Status has no "fwd": the request was refused, after a wait or for
+     * only-if-cached, and was not forwarded.
      */
 
     if (ctx->state == NGX_HTTP_MCDS_STATE_REFUSE) {

@@ -16,14 +16,17 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* adds the variables of the cache; called in preconfiguration */
+/*
+ * adds the variables of the cache, such as $mcds_cache_status; called in
+ * preconfiguration
+ */
 
 ngx_int_t ngx_http_mcds_cache_vars_add(ngx_conf_t *cf);
 
 /*
- * Adds Cache-Status to the response, if the location has
- * mcds_cache_status_header; ctx->conf is set.  NGX_OK, or NGX_ERROR when out
- * of memory.
+ * Adds the header Cache-Status to the response, if the location has
+ * mcds_cache_status_header; ctx->conf is set.  Returns NGX_OK, or NGX_ERROR
+ * when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_vars_header(ngx_http_request_t *r,

@@ -25,31 +25,33 @@
 
 
 /*
- * the longest body, in bytes without its coding, that is decoded at once; a
- * longer body is decoded while it is sent
+ * the longest body of a compressed page, in bytes after decompression, that is
+ * decompressed at once; a longer body is decompressed while it is sent
  */
 #define NGX_HTTP_MCDS_DECODE_WHOLE  (128 * 1024)
 
 /*
- * the longest body, in bytes without its coding, that has ranges: a range
- * requires that all bytes before it are decoded
+ * the longest body of a compressed page, in bytes after decompression, for
+ * which range requests are supported: a range requires that all bytes before
+ * it are decompressed
  */
 #define NGX_HTTP_MCDS_DECODE_RANGE  (1024 * 1024)
 
 
 struct ngx_http_mcds_compress_s {
-    ngx_uint_t     coding;        /* coding to compress with,
+    ngx_uint_t     coding;        /* coding to compress pages with,
                                      ngx_mcds_coding_e */
-    ngx_int_t      level;         /* level of compression; 0: the default */
+    ngx_int_t      level;         /* level of compression; 0: the default of
+                                     the library */
     size_t         min_length;
-    ngx_array_t   *types;         /* media types to compress, ngx_str_t, with
-                                     "*" */
+    ngx_array_t   *types;         /* media types of pages to compress,
+                                     ngx_str_t, with "*" */
 };
 
 
 /*
  * Returns 1 if a page is streamed: its body is sent in parts, since it is
- * stored in parts, or since it has a coding and is long.
+ * stored in parts, or since it is compressed and long.
  */
 
 #define ngx_http_mcds_streamed(entry)                                         \
@@ -96,8 +98,8 @@ typedef struct {
 
 /*
  * The functions for compressed pages, set in preconfiguration; NULL: the
- * feature is left out of this build, then no location compresses, and no page
- * that is used has a coding.
+ * feature is left out of this build, then no location compresses pages, and no
+ * page that is used is stored compressed.
  */
 
 extern ngx_http_mcds_codings_t  *ngx_http_mcds_codings;
@@ -118,16 +120,16 @@ ngx_buf_t *ngx_http_mcds_decode_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Starts to decode the body of a streamed page, which is sent in parts, up to
- * the offset "end".  run is called, from an event of its own, when decoding
- * continues after a pause for other requests.
+ * Starts to decompress the body of a streamed page, which is sent in parts, up
+ * to the offset "end".  run is called, from an event of its own, when
+ * decompression continues after a pause for other requests.
  */
 
 ngx_int_t ngx_http_mcds_decode_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, off_t end, void (*run)(void *data));
 
 /*
- * Decodes more of the body of a page: *out is the next part, or NULL.
+ * Decompresses more of the body of a page: *out is the next part, or NULL.
  * NGX_DONE: the body is complete; NGX_AGAIN: ctx->stream will call back;
  * NGX_BUSY: buffers have to be freed first, or other requests have their turn;
  * NGX_ERROR.
@@ -137,8 +139,8 @@ ngx_int_t ngx_http_mcds_decode_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **out);
 
 /*
- * takes back the buffers with the decoded body that have been sent; returns 1
- * if there were any
+ * takes back the buffers with the decompressed body of a page that have been
+ * sent; returns 1 if there were any
  */
 
 ngx_uint_t ngx_http_mcds_decode_free(ngx_http_mcds_cache_ctx_t *ctx);

@@ -128,9 +128,10 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
 
 
 /*
- * Returns 1 if no filter changes or reads the body of the response: such a
- * filter has set one of the flags, or has cleared the length.  For a TLS
- * connection, nginx itself asks for a body in memory.
+ * Returns 1 if no filter changes or reads the body of the response, so that it
+ * may be sent compressed: such a filter has set one of the flags, or has
+ * cleared the length.  For a TLS connection, nginx itself asks for a body in
+ * memory.
  */
 
 static ngx_uint_t
@@ -167,8 +168,8 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r,
     static ngx_str_t   name = ngx_string("Content-Encoding");
 
     /*
-     * the ETag becomes weak, as the compressed body has other bytes (RFC 9110,
-     * 8.8.1)
+     * the ETag of a page that is sent compressed becomes weak, as the
+     * compressed body has other bytes (RFC 9110, 8.8.1)
      */
 
     ngx_http_weak_etag(r);
@@ -198,8 +199,8 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r,
 
 
 /*
- * adds Vary: Accept-Encoding once, though gzip_vary or the page may add Vary,
- * too
+ * adds Vary: Accept-Encoding to the response once, though gzip_vary or the
+ * page may add Vary, too
  */
 
 static ngx_int_t

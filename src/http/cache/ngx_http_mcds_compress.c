@@ -18,8 +18,8 @@
 
 
 /*
- * the maximum bytes of a media type that is compared with the types to
- * compress
+ * the maximum bytes of a response's media type that is compared with the types
+ * to compress
  */
 #define NGX_HTTP_MCDS_TYPE        256
 
@@ -143,8 +143,8 @@ ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * parses the level of compression; the coding is known, since it is the first
- * argument
+ * parses the level of mcds_cache_compress; the coding, its first argument, is
+ * already known
  */
 
 static char *
@@ -290,7 +290,10 @@ ngx_http_mcds_compress_type(ngx_http_request_t *r,
 }
 
 
-/* returns 1 if a header of the response forbids changes of the body */
+/*
+ * returns 1 if a header of the response, such as a digest, forbids changes of
+ * the body
+ */
 
 static ngx_uint_t
 ngx_http_mcds_compress_fixed(ngx_list_t *list)

@@ -17,22 +17,22 @@
 
 
 /*
- * the number of buffers for the decoded body of a page that is being sent, and
- * the bytes of each
+ * the number of buffers for the decompressed body of a page that is being
+ * sent, and the bytes of each
  */
 #define NGX_HTTP_MCDS_DECODE_BUFS   4
 #define NGX_HTTP_MCDS_DECODE_BUF    (16 * 1024)
 
 /*
- * bytes of a body that a request decodes in a turn of the event loop, about a
- * millisecond
+ * bytes of a page's body that a request decompresses in a turn of the event
+ * loop, about a millisecond
  */
 #define NGX_HTTP_MCDS_DECODE_TURN   (256 * 1024)
 
 
 typedef struct {
-    ngx_buf_t              *buf;       /* buffer for the decoded body; NULL: not
-                                          allocated yet */
+    ngx_buf_t              *buf;       /* buffer for the decompressed body;
+                                          NULL: not allocated yet */
     ngx_chain_t             link;
     unsigned                busy:1;
 } ngx_http_mcds_room_t;
@@ -42,14 +42,16 @@ struct ngx_http_mcds_decode_s {
     ngx_http_mcds_cache_ctx_t  *ctx;
     ngx_mcds_decoder_t         *decoder;
     ngx_str_t                   in;
-    ngx_mcds_body_part_t       *part;      /* part of the stored body that "in"
+    ngx_mcds_body_part_t       *part;      /* part of the stored body that
+                                              "in", the bytes to decompress,
                                               points into, or NULL */
 
     ngx_http_mcds_room_t        rooms[NGX_HTTP_MCDS_DECODE_BUFS];
-    size_t                      turn;      /* bytes to decode that are left in
-                                              this turn of the event loop */
-    off_t                       left;      /* bytes of a range that are left to
-                                              send */
+    size_t                      turn;      /* bytes that may still be
+                                              decompressed in this turn of the
+                                              event loop */
+    off_t                       left;      /* bytes of the requested range that
+                                              are left to send */
     unsigned                    range:1;
 
     ngx_event_t                 next;
@@ -77,8 +79,8 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
     ngx_mcds_accept_t   accept;
 
     /*
-     * a request for a range, like a client of HTTP/1.0, gets the page without
-     * its coding
+     * a request for a range, like a client of HTTP/1.0, gets a compressed page
+     * without compression
      */
 
     if (r != r->main
@@ -289,8 +291,8 @@ ngx_http_mcds_decode_take(ngx_http_request_t *r,
 
 
 /*
- * returns a free buffer for the decoded body, emptied; or a busy one if none
- * is free; NULL when out of memory
+ * returns a free buffer for the decompressed body of a page, emptied; or a
+ * busy one if none is free; NULL when out of memory
  */
 
 static ngx_http_mcds_room_t *
@@ -332,9 +334,9 @@ ngx_http_mcds_decode_room(ngx_http_request_t *r,
 
 
 /*
- * Decodes the body of a page into a buffer.  NGX_OK: the buffer is full;
+ * Decompresses the body of a page into a buffer.  NGX_OK: the buffer is full;
  * NGX_AGAIN: the next part of the stored body has not come; NGX_DONE: the
- * body, or the range, is complete.
+ * body, or the range of it, is complete.
  */
 
 static ngx_int_t
@@ -373,7 +375,10 @@ ngx_http_mcds_decode_fill(ngx_http_mcds_decode_t *decode, ngx_buf_t *b)
 
     if (decode->range) {
 
-        /* bytes of the body behind the end of the range are not needed */
+        /*
+         * decompressed bytes of the page's body behind the end of the
+         * requested range are not needed
+         */
 
         decode->left -= ngx_min(decode->left, (off_t) size);
 
@@ -385,8 +390,8 @@ ngx_http_mcds_decode_fill(ngx_http_mcds_decode_t *decode, ngx_buf_t *b)
 
 
 /*
- * takes the next part of the stored body: NGX_OK, or NGX_AGAIN if it has not
- * come
+ * takes the next part of a stored body to decompress it: NGX_OK, or NGX_AGAIN
+ * if the part has not come
  */
 
 static ngx_int_t
@@ -416,8 +421,8 @@ ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode)
 
 
 /*
- * removes a page whose coding is corrupt, so that the next request builds the
- * page
+ * removes a page whose compressed body is corrupt, so that the next request
+ * builds the page
  */
 
 static void

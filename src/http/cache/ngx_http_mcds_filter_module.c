@@ -26,25 +26,26 @@
 
 /*
  * the size of a response, in bytes, above which the upstream of a refresh is
- * unbuffered, so that storing can hold it; also if the length is unknown
+ * unbuffered, so that the cache can hold the upstream back while memcached is
+ * slower; also if the length is unknown
  */
 #define NGX_HTTP_MCDS_UNBUFFERED  (1024 * 1024)
 
 /*
- * the size of a response that is compressed, in bytes, above which its
- * upstream is unbuffered: compressing takes time
+ * the size of a response that is stored compressed, in bytes, above which its
+ * upstream is unbuffered, as compression takes time
  */
 #define NGX_HTTP_MCDS_COMPRESSED  (128 * 1024)
 
 /*
- * the maximum bytes that all slow clients of this worker together may have
- * unread, see ngx_http_mcds_may_detach()
+ * the maximum bytes of pages being built that all slow clients of this worker
+ * together may have unread, see ngx_http_mcds_may_detach()
  */
 #define NGX_HTTP_MCDS_DETACHED    (64 * 1024 * 1024)
 
 /*
- * milliseconds in which a slow client must read its page if all slow clients
- * together exceed NGX_HTTP_MCDS_DETACHED
+ * milliseconds in which a slow client must read the page that it builds if all
+ * slow clients together exceed NGX_HTTP_MCDS_DETACHED
  */
 #define NGX_HTTP_MCDS_ATTACHED    1000
 
@@ -146,8 +147,8 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     if (ctx && ctx->store) {
 
         /*
-         * another filter has refused the response that was being stored: this
-         * header is that of the error page
+         * another filter has refused the response that was being stored: the
+         * header that comes now is that of the error page
          */
 
         ngx_http_mcds_store_cleanup(ctx);
@@ -210,8 +211,8 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
 
 /*
- * sends the stored page in place of the response, or status 502; a refresh
- * sends nothing
+ * sends the stored page in place of the origin's response, or status 502; a
+ * refresh sends nothing
  */
 
 static ngx_int_t
@@ -228,8 +229,8 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     if (rc == NGX_HTTP_BAD_GATEWAY) {
 
         /*
-         * nginx closes the connection of a request that a filter finalizes,
-         * and the header has to say so
+         * nginx closes the connection of a request that a filter finalizes, so
+         * the header of the response must not promise keepalive
          */
 
         r->main->keepalive = 0;
@@ -254,9 +255,9 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Passes the header of the response to the next filter.  If a filter refuses
- * the response, as the range filter does with 416, nginx sends an error page
- * that keeps the headers set before: they are withdrawn.
+ * Passes the header of the page or response to the next filter.  If a filter
+ * refuses the response, as the range filter does with 416, nginx sends an
+ * error page that keeps the headers set before: they are withdrawn.
  */
 
 static ngx_int_t
@@ -307,7 +308,10 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
     out->content_encoding = NULL;
     out->expires = NULL;
 
-    /* the field cache_control is a pointer, or an array before nginx 1.23 */
+    /*
+     * the field cache_control of headers_out is a pointer, or an array before
+     * nginx 1.23
+     */
 
     ngx_memzero(&out->cache_control, sizeof(out->cache_control));
 }
@@ -332,8 +336,8 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         }
 
         /*
-         * a filter that appends to the page sends the last buffer of the
-         * response itself
+         * a filter that appends to the page served in place of the response
+         * may send the last buffer of the response itself
          */
 
         ctx->instead_passing = 1;
@@ -397,9 +401,9 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
 
 /*
- * Returns 1 if a refresh does not store the response, so that the rest of a
- * long or endless body need not be read.  A short body is read, so that the
- * connection to the origin can be reused.
+ * Returns 1 if a refresh does not store the origin's response, so that the
+ * rest of a long or endless body need not be read.  A short body is read, so
+ * that the connection to the origin can be reused.
  */
 
 static ngx_uint_t
@@ -415,8 +419,8 @@ ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Holds back an origin that is faster than memcached: the data of the response
- * stays in the origin's buffers, and the upstream waits for free ones.  Sets
+ * Holds back an origin that is faster than memcached: data of the response
+ * stays in the upstream's buffers, and the upstream waits for free ones.  Sets
  * *in to the data that is to be stored now.
  */
 
@@ -450,9 +454,10 @@ ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Returns 1 if the data of a response may be held back.  A refresh ends when
- * its upstream ends, so its data may be held only if no pipe is between the
- * two.  A buffer with flags is never held: it may be the last.
+ * Returns 1 if the data of an origin's response may be held back.  A refresh
+ * ends when its upstream ends, so its data may be held only if there is no
+ * event pipe in between.  A buffer with flags is never held: it may be the
+ * last.
  */
 
 static ngx_uint_t
@@ -582,8 +587,8 @@ ngx_http_mcds_attach_handler(ngx_event_t *ev)
 
 /*
  * A client that reads slowly must not delay the requests that wait for the
- * page: the client gets a copy of the data, and the upstream's buffers are
- * free.
+ * page: the client gets a copy of the response's data, and the upstream's
+ * buffers are freed.
  */
 
 static ngx_int_t
@@ -673,7 +678,7 @@ ngx_http_mcds_detach_init(ngx_http_request_t *r,
 }
 
 
-/* frees the copies of buffers that the slow client has read */
+/* frees the copies of the response's buffers that the slow client has read */
 
 static void
 ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -744,10 +749,11 @@ ngx_http_mcds_detach_cleanup(void *data)
 
 
 /*
- * Turns off buffering in the upstream, as "X-Accel-Buffering: no" does, so
- * that each part is passed on as it comes.  Otherwise an event pipe without a
- * temporary file reads as slowly as the client does, and an event pipe with
- * one cannot be held back.  A slow client does not matter: it gets a copy.
+ * Turns off buffering in the upstream of a page's build, as
+ * "X-Accel-Buffering: no" does, so that each part of the response is passed on
+ * as it comes.  Otherwise an event pipe without a temporary file reads as
+ * slowly as the client does, and an event pipe with one cannot be held back.
+ * A slow client does not matter: it gets a copy.
  */
 
 static void
@@ -787,8 +793,8 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * returns 1 if the request is a refresh, even if it has lost its context or
- * never got one
+ * returns 1 if the request is a refresh, which has no client, even if the
+ * request has lost its context or never got one
  */
 
 static ngx_uint_t
@@ -802,9 +808,9 @@ static ngx_int_t
 ngx_http_mcds_filter_init(ngx_conf_t *cf)
 {
     /*
-     * The filters of the cache are added to every configuration: the chain
-     * belongs to the master process, and a configuration that is refused later
-     * changes it, too.
+     * The filters of the cache are added to every configuration, even one
+     * without a cache: the chain of filters belongs to the master process, and
+     * a configuration that is refused later changes it, too.
      */
 
     ngx_http_next_header_filter = ngx_http_top_header_filter;

@@ -14,8 +14,9 @@
 
 typedef struct {
     ngx_array_t      *names;
-    ngx_mcds_own_t    own;        /* scheme, host and ports as nginx sees them;
-                                     the scheme is empty until it is needed */
+    ngx_mcds_own_t    own;        /* the request's scheme, host and ports as
+                                     nginx sees them; the scheme is empty until
+                                     it is needed */
     size_t            len;
     u_char           *last;
 } ngx_http_mcds_forwarded_t;
@@ -86,8 +87,8 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ctx.last = p;
 
     /*
-     * the headers are written in the order of their names, whatever their
-     * order in the request
+     * the forwarding headers, such as X-Forwarded-Host, are written in the
+     * order of their names, whatever their order in the request
      */
 
     while (name) {
@@ -101,9 +102,9 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * Writes the forwarding headers of this name, and returns the next name; or,
- * if name is NULL, adds up the sizes of all such headers, and returns the
- * first name.
+ * Writes the forwarding headers with this name, such as X-Forwarded-Host, and
+ * returns the next name; or, if name is NULL, adds up the sizes of all
+ * forwarding headers, and returns the first name.
  */
 
 static ngx_str_t *
@@ -201,7 +202,7 @@ ngx_http_mcds_forwarded_differs(ngx_http_request_t *r,
 
 
 /*
- * the arguments of mcds_cache_forwarded_headers are names of headers,
+ * parses mcds_cache_forwarded_headers: its arguments are names of headers,
  * "default" for the built-in names, or "off"
  */
 
@@ -229,7 +230,7 @@ ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf, ngx_command_t *cmd,
         off |= (ngx_strcmp(value[i].data, "off") == 0);
     }
 
-    /* an empty array of names of headers stands for "off" */
+    /* an empty array of names of forwarding headers stands for "off" */
 
     if (names != NGX_CONF_UNSET_PTR && names->nelts == 0 && off
         && cf->args->nelts == 2)

@@ -19,9 +19,10 @@
 
 
 /*
- * Returns 1 if a header overrides the request's method for the application.
- * For a HEAD request, an override with the value HEAD counts, too: a refresh
- * sends a GET request with the headers of the HEAD request.
+ * Returns 1 if a header overrides the request's method for the application,
+ * such as X-HTTP-Method-Override.  For a HEAD request, an override with the
+ * value HEAD counts, too: a refresh sends a GET request with the headers of
+ * the HEAD request.
  */
 
 ngx_uint_t ngx_http_mcds_overridden(ngx_http_request_t *r);
@@ -32,15 +33,18 @@ ngx_uint_t ngx_http_mcds_overridden(ngx_http_request_t *r);
  * differ from the values that nginx knows itself; empty, without an
  * allocation, if there are none.  Two requests have the same text only if
  * these headers are equal, up to the order of headers with different names.  A
- * page that was made for one text must not be served for another.  The text
- * lives in r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * page that was made for one text must not be served for another.  The text is
+ * allocated from r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_forwarded(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *text);
 
 
-/* the setter of mcds_cache_forwarded_headers */
+/*
+ * parses the directive mcds_cache_forwarded_headers: the names of headers that
+ * proxies add
+ */
 
 char *ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);

@@ -35,8 +35,9 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     /*
-     * A HEAD response does not invalidate an expired page: it will be
-     * revalidated anyway, and the page that is being built replaces it.
+     * The response to a HEAD request does not invalidate an expired page: the
+     * page will be revalidated anyway, or a new one that is being built
+     * replaces it.
      */
 
     return r->method == NGX_HTTP_HEAD
@@ -62,7 +63,10 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         || ctx->no_store
         || ctx->authorization)
     {
-        /* with mcds_cache_bypass, the purges of the page were not looked up */
+        /*
+         * with mcds_cache_bypass, it is not known whether the page was purged,
+         * so the response to HEAD does not confirm it
+         */
 
         return 0;
     }
@@ -70,8 +74,9 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     entry = &ctx->snapshot->entry;
 
     /*
-     * A purge says that the page has changed, whatever its validators are; a
-     * page that is revalidated for each request does not need to be renewed.
+     * A purge says that the page has changed, whatever its ETag and
+     * Last-Modified are; a page that is revalidated for each request does not
+     * need to be renewed.
      */
 
     if ((entry->flags & (NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_VALIDATE))
@@ -96,9 +101,9 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 /*
  * Compares the response to a HEAD request with the page in ctx->snapshot.
- * NGX_OK: the validators and the length of the response are those of the page;
- * NGX_DECLINED: one of them differs, or the response has no validator;
- * NGX_DONE: the response says nothing about the page.
+ * NGX_OK: the validators (ETag, Last-Modified) and the length of the response
+ * are those of the page; NGX_DECLINED: one of them differs, or the response
+ * has no validator; NGX_DONE: the response says nothing about the page.
  */
 
 static ngx_int_t
@@ -141,8 +146,8 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     for (validator = ngx_http_mcds_validators; validator->len; validator++) {
 
         /*
-         * a validator in the response that the client does not get is not
-         * stored with the page
+         * an ETag or Last-Modified in the response that the client does not
+         * get is not stored with the page
          */
 
         new = ngx_http_mcds_head_find(&r->headers_out.headers, validator);

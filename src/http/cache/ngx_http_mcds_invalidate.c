@@ -30,25 +30,28 @@
 
 
 /*
- * a bit of c->buffered that nginx does not use: the response is held back
- * until pages are invalidated
+ * a bit of c->buffered that nginx does not use: the response to an unsafe
+ * request is held back until pages are invalidated
  */
 #define NGX_HTTP_MCDS_BUFFERED    0x40
 
 
 /*
- * the invalidations of an unsafe request, which outlive it until memcached has
- * answered
+ * the invalidations of pages by an unsafe request, which outlive the request
+ * until memcached has answered
  */
 
 struct ngx_http_mcds_gone_s {
     ngx_http_request_t  *request;      /* the unsafe request; NULL: it has
                                           ended */
     ngx_uint_t           pending;
-    ngx_chain_t         *out;          /* body of the response held back */
-    unsigned             held:1;       /* header of the response held back */
+    ngx_chain_t         *out;          /* body of the unsafe request's
+                                          response, which is held back */
+    unsigned             held:1;       /* the header of the unsafe request's
+                                          response is held back */
     unsigned             head:1;       /* r->header_only was set while the
-                                          response was held back */
+                                          header of the response was held
+                                          back */
 };
 
 
@@ -136,8 +139,8 @@ ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf)
 {
     /*
-     * "if=" of mcds_cache_invalidate belongs to the word before it, and is
-     * inherited with the word
+     * "if=" of mcds_cache_invalidate belongs to the argument before it, "on"
+     * or "stale", and is inherited with it
      */
 
     if (conf->cache_invalidate == NGX_CONF_UNSET_UINT) {
@@ -156,8 +159,8 @@ ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
     ngx_int_t  rc;
 
     /*
-     * an unsafe request with an error page invalidates nothing: the error page
-     * may say that the request was refused
+     * an unsafe request that gets an error page invalidates nothing: the error
+     * page may say that the request was refused
      */
 
     if (!ctx->conf->cache_invalidate
@@ -207,8 +210,9 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
         || !ngx_mcds_same(&key, &ctx->key))
     {
         /*
-         * an unsafe request may find its page under one key, requests with
-         * other methods under the other: both are invalidated
+         * the page of an unsafe request's URI has different keys in two
+         * locations, as for requests with other methods: the pages of both
+         * keys are invalidated
          */
 
         ctx->asked_key = ctx->key;
@@ -255,8 +259,8 @@ ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
         r->connection->buffered |= NGX_HTTP_MCDS_BUFFERED;
 
         /*
-         * a HEAD request has no body, as nginx's header filter would decide,
-         * which has not run yet: an origin may send a body
+         * nginx's header filter, which would suppress the body of a response
+         * to HEAD, has not run yet, and an origin may send a body
          */
 
         if (r->method == NGX_HTTP_HEAD && !r->header_only) {
@@ -300,8 +304,8 @@ ngx_http_mcds_invalidate_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     if (r->header_only) {
 
         /*
-         * the body of the response came while the header was held back, so it
-         * was not suppressed
+         * the body of the response to HEAD came while the header was held
+         * back, so it was not suppressed
          */
 
         for ( /* void */ ; in; in = in->next) {
@@ -442,7 +446,7 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 /*
  * invalidates the page of the unsafe request's own URI; returns NGX_DECLINED
- * if "if=" is false
+ * if the condition "if=" of mcds_cache_invalidate is false
  */
 
 static ngx_int_t
@@ -611,7 +615,10 @@ ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
 }
 
 
-/* makes the cache key that a request for this path would have */
+/*
+ * makes the cache key of the page that a request for a path in Location or
+ * Content-Location would get
+ */
 
 static ngx_int_t
 ngx_http_mcds_invalidate_key(ngx_http_request_t *r,

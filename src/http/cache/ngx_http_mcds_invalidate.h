@@ -16,7 +16,10 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* merges mcds_cache_invalidate of a level with its outer level */
+/*
+ * merges mcds_cache_invalidate, whether unsafe requests invalidate pages, of a
+ * level with that of its outer level
+ */
 
 void ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf);
@@ -32,8 +35,8 @@ ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
 
 /*
  * Call this when an unsafe request has reached a location that responds, where
- * its page may have another key.  Returns NGX_OK, or NGX_ERROR when out of
- * memory.
+ * the page of its URI may have another key.  Returns NGX_OK, or NGX_ERROR when
+ * out of memory.
  */
 
 ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
@@ -43,7 +46,10 @@ ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
 
 void ngx_http_mcds_invalidate_init(void);
 
-/* the setter of mcds_cache_invalidate */
+/*
+ * parses the directive mcds_cache_invalidate: whether unsafe requests
+ * invalidate pages
+ */
 
 char *ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -51,7 +51,9 @@ static void ngx_http_mcds_judge_expire(ngx_http_mcds_judgement_t *j,
     uint64_t when);
 
 
-/* the functions for tags; NULL: the feature is left out of this build */
+/*
+ * the functions for tags of pages; NULL: the feature is left out of this build
+ */
 
 ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging =
 #if !(NGX_MCDS_WITHOUT_TAGS)
@@ -111,7 +113,10 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return verdict;
     }
 
-    /* if the page has no-cache, a second lookup would find no better page */
+    /*
+     * if the page that was just built has no-cache, a second lookup would find
+     * no better page
+     */
 
     return ((verdict == NGX_HTTP_MCDS_JUDGE_STALE
              || verdict == NGX_HTTP_MCDS_JUDGE_GONE)
@@ -121,8 +126,9 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Judges the kind of the entry and its signature.  A signed list of variants
- * was followed before, so a list that is found here is not signed.
+ * Judges the kind of the entry that was found, and its signature.  A signed
+ * list of variants was followed before, so a list that is found here is not
+ * signed.
  */
 
 static ngx_uint_t
@@ -143,7 +149,7 @@ ngx_http_mcds_judge_signature(ngx_http_request_t *r,
 
     if (j->entry->kind != NGX_MCDS_ENTRY_PAGE) {
 
-        /* the entry is a hit-for-miss mark */
+        /* the entry that was found is a hit-for-miss mark */
 
         return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
                                         NGX_MCDS_REASON_UNCACHEABLE);
@@ -166,7 +172,7 @@ ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * judges whether the page may be served to this authorized client, RFC 9111,
+ * judges whether a page may be served to a request with credentials, RFC 9111,
  * 3.5
  */
 
@@ -183,7 +189,10 @@ ngx_http_mcds_judge_client(ngx_http_request_t *r,
 }
 
 
-/* a page purged by tag counts as expired, also if the purge is uncertain */
+/*
+ * judges a page by its tags: one that was purged by tag counts as expired,
+ * also if the purge is uncertain
+ */
 
 static ngx_uint_t
 ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -211,8 +220,8 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     case NGX_MCDS_TAGS_UNKNOWN:
 
         /*
-         * looking up the page again would not resolve the uncertainty about
-         * its tags
+         * looking up the page again would not tell whether one of its tags was
+         * purged
          */
 
         if (j->built || j->entry->expire <= j->now) {
@@ -239,8 +248,8 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 /*
  * Judges a page with variants: a purge of such a page is recorded in its list
- * of variants.  After a wait, the list of the request may be older than the
- * page.
+ * of variants.  After a wait, the list that the request has read may be older
+ * than the page.
  */
 
 static ngx_uint_t
@@ -284,8 +293,8 @@ ngx_http_mcds_judge_no_cache(ngx_http_request_t *r,
 
 
 /*
- * judges whether the page satisfies the Cache-Control of the request, RFC
- * 9111, 5.2.1
+ * judges whether the page satisfies the Cache-Control of the client's request,
+ * RFC 9111, 5.2.1
  */
 
 static ngx_uint_t
@@ -305,7 +314,7 @@ ngx_http_mcds_judge_request(ngx_http_request_t *r,
 
 
 /*
- * Judges the lifetime of the page.  If the origin takes longer than the
+ * Judges the page by its lifetime.  If the origin takes longer than the
  * lifetime of its page, the page is valid for all requests that have waited
  * for it, if stale pages are permitted.
  */

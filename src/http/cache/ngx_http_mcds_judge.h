@@ -17,39 +17,44 @@
 
 
 typedef enum {
-    NGX_HTTP_MCDS_JUDGE_VALID = 0,  /* serve the page */
+    NGX_HTTP_MCDS_JUDGE_VALID = 0,  /* the page that was found is served */
     NGX_HTTP_MCDS_JUDGE_STALE,      /* the page has expired, or was purged;
                                        "state" says how long ago */
-    NGX_HTTP_MCDS_JUDGE_GONE,       /* the page must not be served */
-    NGX_HTTP_MCDS_JUDGE_AGAIN,      /* the request looks up the key once more:
-                                       another page may be stored by now */
-    NGX_HTTP_MCDS_JUDGE_WAIT,       /* the request waits for a result about the
-                                       page, then judges it once more */
-    NGX_HTTP_MCDS_JUDGE_ERROR       /* the page is not judged: out of memory */
+    NGX_HTTP_MCDS_JUDGE_GONE,       /* the page that was found must not be
+                                       served */
+    NGX_HTTP_MCDS_JUDGE_AGAIN,      /* the request looks up its page once more:
+                                       another one may be stored by now */
+    NGX_HTTP_MCDS_JUDGE_WAIT,       /* the request waits until memcached has
+                                       answered about the page's tags, then
+                                       judges the page once more */
+    NGX_HTTP_MCDS_JUDGE_ERROR       /* it cannot be judged whether to serve the
+                                       page: out of memory */
 } ngx_http_mcds_judge_e;
 
 
 typedef struct {
     ngx_http_mcds_cache_conf_t  *conf;
-    ngx_mcds_entry_t            *entry;   /* the page's entry, or "expired" */
+    ngx_mcds_entry_t            *entry;   /* the page's entry; after a purge
+                                             its copy "expired" */
     ngx_mcds_entry_t             expired; /* copy of the page's entry that a
                                              purge has expired */
     uint64_t                     now;
     ngx_uint_t                   reason;  /* why the page is stale or gone,
                                              ngx_mcds_reason_e */
-    ngx_uint_t                   state;   /* how stale the page is,
-                                             ngx_mcds_fresh_e */
+    ngx_uint_t                   state;   /* how the page may be used at its
+                                             age, ngx_mcds_fresh_e */
 
-    unsigned                     waited:1; /* the request has waited for a
+    unsigned                     waited:1; /* the request has waited for the
                                               page */
-    unsigned                     built:1; /* the page was built during the
-                                             request's wait */
+    unsigned                     built:1; /* the page was built while the
+                                             request waited */
 } ngx_http_mcds_judgement_t;
 
 
 /*
- * Judges whether the request is answered with ctx->snapshot, after a lookup as
- * well as after a wait; returns ngx_http_mcds_judge_e, and sets *j.
+ * Judges whether the request is served with ctx->snapshot, after a lookup of
+ * the page as well as after a wait for it; returns ngx_http_mcds_judge_e, and
+ * sets *j.
  */
 
 ngx_uint_t ngx_http_mcds_judge(ngx_http_request_t *r,
@@ -57,9 +62,9 @@ ngx_uint_t ngx_http_mcds_judge(ngx_http_request_t *r,
     ngx_http_mcds_judgement_t *j);
 
 /*
- * Returns NGX_OK if the page ctx->snapshot is signed as ccf requires; for a
- * page in parts, this includes the parts that are in memory.  Otherwise
- * NGX_DECLINED.
+ * Returns NGX_OK if the page ctx->snapshot is signed as its location, ccf,
+ * requires; for a page in parts, this includes the parts that are in memory.
+ * Otherwise NGX_DECLINED.
  */
 
 ngx_int_t ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,

@@ -17,21 +17,22 @@
 
 
 /*
- * the maximum number of arguments of a URI that are sorted in the key: if
- * there are more, they are not sorted
+ * the maximum number of arguments of a URI that are sorted in the page's key:
+ * if there are more, they are not sorted
  */
 #define NGX_HTTP_MCDS_MAX_ARGS    256
 
 /*
- * the maximum length of an argument's name: longer names are not left out of
- * the key
+ * the maximum length of the name of a URI's argument that mcds_cache_key_args
+ * may leave out: arguments with longer names stay in the key
  */
 #define NGX_HTTP_MCDS_ARG_NAME    64
 
 
 typedef struct {
-    ngx_str_t     text;           /* argument of the URI with its name */
-    size_t        name;           /* length of the argument's name */
+    ngx_str_t     text;           /* argument of the URI, with its name */
+    size_t        name;           /* length of the name of the URI's
+                                     argument */
     ngx_uint_t    order;
 } ngx_http_mcds_arg_t;
 
@@ -69,11 +70,11 @@ static ngx_http_variable_t  ngx_http_mcds_key_vars[] = {
 };
 
 /*
- * not 0 while mcds_cache_key is evaluated: $mcds_cache_key is the default key
- * then
+ * not 0 while mcds_cache_key is evaluated: the variable $mcds_cache_key is
+ * then the default key
  */
 static ngx_uint_t  ngx_http_mcds_key_making;
-/* 1 if the default key was evaluated, but the request has none */
+/* 1 if mcds_cache_key uses the default key, but the request has none */
 static ngx_uint_t  ngx_http_mcds_key_declined;
 
 
@@ -116,8 +117,8 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
         }
 
         /*
-         * without the default key in it, the value of mcds_cache_key could be
-         * the same for many pages
+         * mcds_cache_key uses the default key, which this request does not
+         * have: without it many pages could get the same key
          */
 
         if (ngx_http_mcds_key_declined) {
@@ -137,11 +138,11 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * Makes the default key: scheme, host with the port that the client has named,
- * and the URI as the client wrote it, except for arguments that are left out
- * or sorted.  A subrequest has only the URI that it was created with; if this
- * URI was rewritten before the lookup, no text distinguishes its pages, and
- * the subrequest is not cached.
+ * Makes the default key of a page: scheme, host with the port that the client
+ * has named, and the URI as the client wrote it, except for arguments that are
+ * left out or sorted.  A subrequest has only the URI that it was created with;
+ * if this URI was rewritten before the lookup, no text distinguishes its
+ * pages, and the subrequest is not cached.
  */
 
 static ngx_int_t
@@ -240,10 +241,10 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
 
 /*
  * Adds a Host header to a request of HTTP/3: from ":authority", nginx makes a
- * Host header for HTTP/2, but not for HTTP/3.  All protocols share a page, so
- * the origin must get the same Host, be it by $http_host or by a FastCGI
- * parameter.  The header becomes the first part of the list of headers: the
- * parts behind may be shared with the main request.
+ * Host header for HTTP/2, but not for HTTP/3.  Requests of all protocols share
+ * a page, so the origin must get the same Host, be it by $http_host or by a
+ * FastCGI parameter.  The header becomes the first part of the request's list
+ * of headers: the parts behind may be shared with the main request.
  */
 
 static ngx_int_t
@@ -267,8 +268,8 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
     }
 
     /*
-     * if this is the only part of the list, it needs room for headers that
-     * other modules push
+     * if this is the only part of the request's list of headers, it needs room
+     * for headers that other modules push
      */
 
     headers = &r->headers_in.headers;
@@ -293,7 +294,10 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
 
     if (part->nelts == 0) {
 
-        /* nginx relies on all parts of a list but the first not being empty */
+        /*
+         * nginx relies on all parts of a list of headers but the first not
+         * being empty
+         */
 
         headers->last = &headers->part;
 
@@ -332,10 +336,10 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
 
 
 /*
- * Sets *port to the port in the Host header, with its ":": an origin makes
- * links from the whole header.  NGX_DECLINED if Host names another host than
- * the one that was chosen: for an absolute URI in the request line, nginx
- * chooses that host and passes the header on.
+ * Sets *port to the port in the Host header of a request, with its ":", for
+ * the key: an origin makes links from the whole header.  NGX_DECLINED if Host
+ * names another host than nginx has chosen: for an absolute URI in the request
+ * line, nginx chooses the host in the URI and passes the header on.
  */
 
 static ngx_int_t
@@ -354,7 +358,10 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 
     value = &r->headers_in.host->value;
 
-    /* nginx copies the host of a request only to convert it to lower case */
+    /*
+     * the host of a request, as nginx has it, usually points into the Host
+     * header: nginx copies it only to convert it to lower case
+     */
 
     if (value->len < server->len
         || (value->data != server->data
@@ -385,7 +392,10 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 }
 
 
-/* removes the arguments of a URI that the key ignores, and sorts the others */
+/*
+ * removes the arguments of a URI that the page's key ignores, and sorts the
+ * others
+ */
 
 static ngx_int_t
 ngx_http_mcds_key_args(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
@@ -466,8 +476,8 @@ ngx_http_mcds_key_split(ngx_http_request_t *r,
         }
 
         /*
-         * an argument with a semicolon stays in the key, as for some origins a
-         * semicolon separates arguments
+         * an argument of the URI with a semicolon stays in the page's key, as
+         * for some origins a semicolon separates arguments
          */
 
         if (end == p
@@ -502,9 +512,9 @@ ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf, u_char *p,
     ngx_uint_t   i;
 
     /*
-     * With "only=", arguments stay in the key whose names the origin may take
-     * for one of the list: "p%61ge", "Page", and "page[]" or ".page", which
-     * PHP converts.
+     * With "only=" of mcds_cache_key_args, arguments stay in the page's key
+     * whose names the origin may take for one of the list: "p%61ge", "Page",
+     * and "page[]" or ".page", which PHP converts.
      */
 
     if (conf->only) {
@@ -544,8 +554,8 @@ ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf, u_char *p,
 
 
 /*
- * compares arguments by their names only: if a name is repeated, some
- * applications use the last value
+ * compares arguments of a URI, to sort them, by their names only: if a name is
+ * repeated, some applications use the last value
  */
 
 static int ngx_libc_cdecl
@@ -568,10 +578,10 @@ ngx_http_mcds_key_cmp(const void *one, const void *two)
 
 
 /*
- * Returns 1 if the argument of a URI repeats the one before it and can be left
- * out: only if all arguments of this name are equal, since the order of
- * different values may matter, and not if repetition makes a list longer, as
- * "a[]" does.
+ * Returns 1 if an argument repeats the one before it and can be left out of
+ * the page's key: only if all arguments of this name are equal, since the
+ * order of different values may matter, and not if repetition makes a list
+ * longer, as "a[]" does.
  */
 
 static ngx_uint_t

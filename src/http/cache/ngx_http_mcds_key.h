@@ -17,27 +17,33 @@
 
 
 /*
- * Makes the key of the page of r: site and key, see ngx_http_mcds_site.h.
- * NGX_DECLINED: the page of r has no key, and is not cached; NGX_ERROR: out of
- * memory.
+ * Makes the key of the page of the request r: site and key, see
+ * ngx_http_mcds_site.h.  NGX_DECLINED: the page has no key, and is not cached;
+ * NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
 
 /*
- * Returns 1 if the name, up to end, matches the pattern p, up to last, in
- * which "*" stands for any number of characters.
+ * Returns 1 if a name, up to end, matches the pattern p, up to last, in which
+ * "*" stands for any number of characters.
  */
 
 ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
     u_char *end);
 
-/* adds the variable $mcds_cache_key; called in preconfiguration */
+/*
+ * adds the variable $mcds_cache_key, the key of a page; called in
+ * preconfiguration
+ */
 
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
 
-/* the setter of mcds_cache_key_args */
+/*
+ * parses the directive mcds_cache_key_args: which arguments of the URI are in
+ * the key
+ */
 
 char *ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

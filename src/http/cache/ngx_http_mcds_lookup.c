@@ -52,7 +52,10 @@ static void ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
     ngx_mcds_snapshot_t *snapshot);
 
 
-/* the functions for variants; NULL: the feature is left out of this build */
+/*
+ * the functions for variants of pages; NULL: the feature is left out of this
+ * build
+ */
 
 ngx_http_mcds_varying_t  *ngx_http_mcds_varying =
 #if !(NGX_MCDS_WITHOUT_VARY)
@@ -86,8 +89,8 @@ ngx_http_mcds_lookup(ngx_http_request_t *r,
     if (ctx->snapshot && known) {
 
         /*
-         * the variant and its list are recent enough to be used without a
-         * lookup
+         * the variant and the list of variants that led to it are recent
+         * enough to be used without a lookup
          */
 
         return NGX_OK;
@@ -131,7 +134,10 @@ ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* moves the request on to the variant that the list of variants leads to */
+/*
+ * makes the request look up the variant of the page that the list of variants
+ * names for it
+ */
 
 static ngx_int_t
 ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
@@ -183,8 +189,9 @@ ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
     ctx->vary.read = NULL;
 
     /*
-     * a list of variants that has only other variants than before leads to the
-     * same page again
+     * the variant that was found is kept: if the list of variants, which is
+     * read again, leads to the same variant, the request need not look it up
+     * again
      */
 
     if (ctx->vary.list && ctx->snapshot && ctx->snapshot->item_id.cas) {
@@ -245,7 +252,7 @@ ngx_http_mcds_lookup_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* follows a list of variants to the variant of the request */
+/* follows a page's list of variants to the variant that the request needs */
 
 static ngx_int_t
 ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
@@ -262,8 +269,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         }
 
         /*
-         * with mcds_cache_local, the copies of this host are used if memcached
-         * fails
+         * if memcached fails, copies of the variant on this host may be used,
+         * but only with mcds_cache_local
          */
 
         if (ctx->vary.base_outcome == NGX_MCDS_PAGE_FAILED
@@ -313,8 +320,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         if (ctx->vary.list) {
 
             /*
-             * a list is in the place of a variant: the page's list of variants
-             * has changed
+             * a list of variants is in the place of a variant: the page's own
+             * list has changed
              */
 
             rc = ngx_http_mcds_lookup_list(ctx, ccf);
@@ -336,7 +343,7 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
 
 /*
  * returns 1 if the list of variants that the request has followed
- * distinguishes routes
+ * distinguishes routes through the locations
  */
 
 static ngx_uint_t
@@ -355,8 +362,8 @@ ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * uses the response for which the list of variants was made, if it is the page
- * of this request
+ * uses the response for which the list of variants was made, if it is the
+ * variant that this request needs
  */
 
 static ngx_int_t
@@ -415,8 +422,8 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * finds the response for which another worker has made the list of variants,
- * if memcached could store neither
+ * finds the response for which another worker has made a page's list of
+ * variants, if memcached could store neither
  */
 
 static ngx_int_t
@@ -449,7 +456,7 @@ ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* makes this list of variants the current one of the request */
+/* makes a list of variants the one that the request uses */
 
 static void
 ngx_http_mcds_lookup_take(ngx_http_mcds_cache_ctx_t *ctx,
@@ -564,7 +571,7 @@ ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
 
         /*
          * the first parts of the page's body are in memory now, but not for
-         * long
+         * long, so the body is opened
          */
 
         if (!ctx->waiter.no_body) {
@@ -595,8 +602,8 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
     if (ctx->snapshot && ngx_http_mcds_vary_purged(ctx)) {
 
         /*
-         * the list of variants may be older than a purge, after which the page
-         * was built
+         * the list of variants that the request has read may be older than a
+         * purge, after which the page was built
          */
 
         return ngx_http_mcds_lookup_list(ctx, ccf);
@@ -617,9 +624,9 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * The page under the key was made by another route through the configuration.
- * A list of routes replaces the page, and from then on leads to the pages of
- * all routes.
+ * The page that the key leads to was made by another route through the
+ * configuration.  A list of routes replaces the page, and from then on leads
+ * to the pages of all routes.
  */
 
 static ngx_int_t

@@ -18,10 +18,10 @@
 
 
 /*
- * Looks up the page of ctx->key, at which ctx->waiter waits.  If this worker
- * knows that the page has variants, the variant is looked up instead, and in
- * the same turn the list of variants, to confirm it.  NGX_OK, or NGX_ERROR
- * when out of memory.
+ * Looks up the page of the key ctx->key for ctx->waiter.  If this worker knows
+ * that the page has variants, the variant is looked up instead, and in the
+ * same turn of the event loop the list of variants, to confirm it.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup(ngx_http_request_t *r,
@@ -29,10 +29,11 @@ ngx_int_t ngx_http_mcds_lookup(ngx_http_request_t *r,
 
 
 /*
- * Call this after the result of a lookup.  NGX_OK: ctx->snapshot, if not NULL,
- * is not a list of variants that leads elsewhere, and was made by the route of
- * the request; NGX_AGAIN: another result is to come; NGX_BUSY: the page is not
- * cached, since its lists keep changing; NGX_ERROR: out of memory.
+ * Call this when memcached has answered a lookup of a page.  NGX_OK:
+ * ctx->snapshot, if not NULL, is not a list of variants that leads elsewhere,
+ * and was made by the route of the request; NGX_AGAIN: another reply is to
+ * come; NGX_BUSY: the page is not cached, since its lists of variants keep
+ * changing; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_end(ngx_http_request_t *r,
@@ -49,8 +50,8 @@ ngx_int_t ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Makes ctx->waiter a waiter for the page of ctx->at.  Returns NGX_OK, or
- * NGX_ERROR when out of memory.
+ * Makes ctx->waiter, by which the request waits, a waiter for the page with
+ * the key ctx->at.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
@@ -64,13 +65,13 @@ ngx_int_t ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
 void ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * gives the list of variants of a request to its detached copy that builds the
- * page
+ * gives the list of variants that a request has read to its detached copy,
+ * which builds the page
  */
 void ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *from);
 
-/* releases the list of variants of the request */
+/* releases the list of variants that the request has read */
 void ngx_http_mcds_lookup_cleanup(ngx_http_mcds_cache_ctx_t *ctx);
 
 

@@ -23,43 +23,51 @@
  */
 #define NGX_HTTP_MCDS_OWN_ROOM  4096
 
-/* the largest body of a response that is kept for one request, bytes */
+/*
+ * the largest body of an uncacheable response that a detached copy keeps for
+ * its client's request, bytes
+ */
 #define NGX_HTTP_MCDS_OWN_MAX   (1024 * 1024)
 
 
 /*
- * a response that a detached copy keeps for the request of its client, in the
- * memory of that request
+ * an uncacheable response that a detached copy of a request keeps for the
+ * client's request, in the memory of that request
  */
 
 struct ngx_http_mcds_own_s {
-    ngx_http_mcds_cache_ctx_t  *client;   /* request of the client that waits
-                                             for the response */
-    ngx_http_mcds_cache_ctx_t  *build;    /* detached copy of the request; NULL:
-                                             it has ended */
-    ngx_event_t                 timer;    /* timer that limits the wait for the
+    ngx_http_mcds_cache_ctx_t  *client;   /* request of the client, which waits
+                                             for the response to its detached
+                                             copy */
+    ngx_http_mcds_cache_ctx_t  *build;    /* detached copy of the request,
+                                             which gets the response; NULL: it
+                                             has ended */
+    ngx_event_t                 timer;    /* timer that limits the wait of the
+                                             client's request for the
                                              response */
 
     ngx_uint_t                  status;
-    ngx_uint_t                  reason;   /* why the response is not stored */
+    ngx_uint_t                  reason;   /* why the response is not stored,
+                                             ngx_mcds_reason_e */
     ngx_str_t                   status_line;
     ngx_str_t                   type;
     size_t                      type_len;
     ngx_str_t                   charset;
     ngx_str_t                   override;
     time_t                      last_modified;
-    ngx_array_t                 headers;  /* headers of the response,
+    ngx_array_t                 headers;  /* headers of the kept response,
                                              ngx_table_elt_t */
-    ngx_str_t                  *location; /* values of headers that nginx has
-                                             fields for */
+    ngx_str_t                  *location; /* values of the kept response's
+                                             headers that nginx has fields
+                                             for */
     ngx_str_t                  *date;
     ngx_str_t                  *server;
 
     u_char                     *body;
     size_t                      length;
     size_t                      room;
-    off_t                       expected;  /* length of the response; -1:
-                                              unknown */
+    off_t                       expected;  /* length of the kept response's
+                                              body; -1: unknown */
 
     unsigned                    taking:1;
     unsigned                    complete:1;
@@ -120,8 +128,8 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (ctx->waiter.building) {
 
         /*
-         * the build of this request would repeat the response: another request
-         * may build the page
+         * this request need not build the page, as it gets the response of its
+         * detached copy: another request may build the page
          */
 
         ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
@@ -168,8 +176,9 @@ ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     own = ctx->own;
 
     /*
-     * The response must be that of this request: another location may send it
-     * differently, and an error page is another response.
+     * The response to the detached copy must be the one that the client's
+     * request would get: another location may send it differently, and an
+     * error page is another response.
      */
 
     if (own == NULL
@@ -188,8 +197,8 @@ ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     length = r->headers_out.content_length_n;
 
     /*
-     * a response without a length may be a live stream, which has no end to
-     * wait for
+     * a response without a length may be a live stream, which has no end that
+     * the client's request could wait for
      */
 
     if (length > NGX_HTTP_MCDS_OWN_MAX
@@ -336,8 +345,8 @@ ngx_http_mcds_own_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * keeps a buffer of the response's body; returns NGX_DECLINED if the body
- * cannot be kept
+ * keeps a buffer of the response's body for the client's request; returns
+ * NGX_DECLINED if the body cannot be kept
  */
 
 static ngx_int_t
@@ -408,7 +417,8 @@ ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     /*
-     * for an empty body of a response, nginx may not even send the last buffer
+     * for an empty body of a response, nginx may not even send the last
+     * buffer, so the response is complete now
      */
 
     if (own->taking && own->expected == 0) {
@@ -449,8 +459,8 @@ ngx_http_mcds_own_timer(ngx_event_t *ev)
 
 
 /*
- * separates the request from its detached copy, which ends, too, if it serves
- * no other request
+ * separates the client's request from its detached copy, which ends, too, if
+ * it serves no other request
  */
 
 static void

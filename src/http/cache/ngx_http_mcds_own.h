@@ -19,71 +19,76 @@
 
 
 /*
- * Prepares the client's request for the response of its detached copy, before
- * the request is copied.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Prepares the client's request for getting the response to its detached copy,
+ * before the request is copied.  Returns NGX_OK, or NGX_ERROR when out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_own_create(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
-/* links the client's request with its detached copy, whose context is build */
+/*
+ * links the client's request with its detached copy, whose context is "build"
+ */
 
 void ngx_http_mcds_own_link(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *build);
 
 /*
- * Waits for the response of the detached copy.  Called for the client's
- * request when the build has ended.  NGX_AGAIN: the response is on its way,
- * and its end wakes the request; NGX_OK: the response is complete, and the
- * content handler of r is set to send it; NGX_DECLINED: there is no response.
+ * Waits for the response to the detached copy of a client's request.  Called
+ * for the client's request when the build of the page has ended.  NGX_AGAIN:
+ * the response is on its way, and its end wakes the request; NGX_OK: the
+ * response is complete, and the content handler of r is set to send it;
+ * NGX_DECLINED: there is no response.
  */
 
 ngx_int_t ngx_http_mcds_own_wait(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Returns 1 if the client's request waits for the response of its detached
- * copy, which counts in ctx->task->waiting.
+ * Returns 1 if the client's request waits for the response to its detached
+ * copy; this wait counts in ctx->task->waiting.
  */
 
 ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Called for the detached copy r of a request, when its header has come and
- * the response is not stored: keeps the response if the client's request waits
- * for it, and if the body is not larger than 1 MB and, if a range was
- * requested, has a known length.
+ * Called for the detached copy r of a request, when the header of its response
+ * has come and the response is not stored: keeps the response if the client's
+ * request waits for it, and if the body is not larger than 1 MB and, if a
+ * range was requested, has a known length.
  */
 
 void ngx_http_mcds_own_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * called for the detached copy of a request: keeps more of the response's body
+ * called for the detached copy of a request: keeps more of its response's body
+ * for the client's request
  */
 
 void ngx_http_mcds_own_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
 
 /*
- * called for the detached copy of a request: returns 1 while it keeps the
- * response
+ * called for the detached copy of a request: returns 1 while its response is
+ * kept for the client's request
  */
 
 ngx_uint_t ngx_http_mcds_own_taking(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * called for the detached copy of a request: the response has ended, or is not
- * the one to keep
+ * called for the detached copy of a request: its response has ended, or is not
+ * one to keep for the client's request
  */
 
 void ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * called for the client's request and for its detached copy, when the request
- * is freed
+ * called for the client's request and for its detached copy, when that request
+ * is freed: separates the two
  */
 
 void ngx_http_mcds_own_cleanup(ngx_http_mcds_cache_ctx_t *ctx);

@@ -39,35 +39,37 @@ typedef enum {
 typedef struct {
     ngx_http_mcds_purging_t      *purging;
     ngx_uint_t                    what;
-    ngx_str_t                     text;      /* the key, tag or host, in the
-                                                request's pool */
-    ngx_str_t                     name;      /* the name of the page, for a
-                                                key */
-    ngx_uint_t                    other;     /* 1: the key with the other
-                                                scheme, "http" or "https" */
-    ngx_uint_t                    found;     /* the item found,
-                                                ngx_mcds_purged_e */
+    ngx_str_t                     text;      /* the key, tag or host to purge,
+                                                in the memory of the request */
+    ngx_str_t                     name;      /* for a key: the name of the page
+                                                to purge */
+    ngx_uint_t                    other;     /* 1: the key is the one with the
+                                                other scheme, "http" or
+                                                "https" */
+    ngx_uint_t                    found;     /* the kind of item that the purge
+                                                has found, ngx_mcds_purged_e */
     uint64_t                      cas;
-    ngx_uint_t                    rc;        /* result of the purge,
+    ngx_uint_t                    rc;        /* result code of the purge,
                                                 ngx_mcds_rc_e */
 } ngx_http_mcds_purged_t;
 
 
 typedef struct {
-    ngx_uint_t                    how;       /* kind of the purge,
+    ngx_uint_t                    how;       /* kind of the purges,
                                                 ngx_mcds_purge_e */
-    ngx_str_t                     site;      /* site of all keys in the
-                                                request */
+    ngx_str_t                     site;      /* site to which all keys in the
+                                                purge request belong */
 } ngx_http_mcds_purge_how_t;
 
 
 struct ngx_http_mcds_purging_s {
     ngx_http_mcds_resource_t      res;
     ngx_uint_t                    how;
-    ngx_uint_t                    rc;        /* the first result of a purge that
-                                                is not NGX_MCDS_OK */
-    ngx_uint_t                    refresh;   /* a rebuild of the page has
-                                                begun */
+    ngx_uint_t                    rc;        /* the first result of a purge
+                                                that has failed, or
+                                                NGX_MCDS_OK */
+    ngx_uint_t                    refresh;   /* a rebuild of the purged page
+                                                has begun */
     ngx_uint_t                    n;
     ngx_http_mcds_purged_t       *purged;
 };
@@ -102,7 +104,10 @@ static ngx_int_t ngx_http_mcds_purge_list(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging, ngx_uint_t missed, ngx_str_t *list);
 
 
-/* the kinds of purges in the API, indexed by ngx_http_mcds_purge_what_e */
+/*
+ * the words of the purge API for a key, a tag, a host and all pages, indexed
+ * by ngx_http_mcds_purge_what_e
+ */
 
 static ngx_str_t  ngx_http_mcds_purge_names[] = {
     ngx_string("key"),
@@ -113,9 +118,9 @@ static ngx_str_t  ngx_http_mcds_purge_names[] = {
 
 
 /*
- * Returns 1 if the request r purges its page.  A request for an error page
- * purges nothing, since the original request may have been refused; with
- * recursive_error_pages, any redirect may lead to an error page.
+ * Returns 1 if the request r purges its page.  A request that was redirected
+ * to an error page purges nothing, since the original request may have been
+ * refused; with recursive_error_pages, any redirect may lead to an error page.
  */
 
 ngx_uint_t
@@ -217,10 +222,10 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
 
 
 /*
- * Sets other to the key of the page with the other scheme.  An application
- * purges a page by one URI, though clients may have requested the page by both
- * schemes, and the application may be reached over plain HTTP behind a TLS
- * front end.
+ * Sets *other to the key of the purged page with the other scheme, http or
+ * https. An application purges a page by one URI, though clients may have
+ * requested the page by both schemes, and the application may be reached over
+ * plain HTTP behind a TLS front end.
  */
 
 static ngx_int_t
@@ -268,8 +273,8 @@ ngx_http_mcds_purge_other(ngx_http_request_t *r,
 
 
 /*
- * called in the phase after the purge of a page; a content handler sends the
- * result
+ * ends the purge of a page, in the phase of the cache, when memcached has
+ * answered; a content handler then sends the result to the client
  */
 
 ngx_int_t
@@ -536,7 +541,8 @@ ngx_http_mcds_purge_run(ngx_http_mcds_resource_t *res)
 
 /*
  * Parses the arguments of a request to the purge API.  Returns NULL, or
- * NGX_CONF_ERROR when out of memory, or the text for problem details.
+ * NGX_CONF_ERROR when out of memory, or a text that tells the client which
+ * argument is wrong.
  */
 
 static char *
@@ -776,8 +782,8 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
 
 
 /*
- * lists the purged pages as JSON, or, with "missed", those whose purge is not
- * confirmed
+ * writes the purged pages, tags and hosts as a JSON list or, with "missed",
+ * those whose purge is not confirmed
  */
 
 static ngx_int_t
@@ -833,7 +839,8 @@ ngx_http_mcds_purge_list(ngx_http_request_t *r,
     }
 
     /*
-     * replaces the last comma of the JSON list, which has at least one element
+     * replaces the last comma of the JSON list of purged pages, which has at
+     * least one element
      */
 
     p[-1] = ']';

@@ -24,12 +24,16 @@ typedef enum {
 
 
 struct ngx_http_mcds_purge_s {
-    ngx_uint_t                    mode;      /* "mode=" of mcds_purge_api */
-    ngx_uint_t                    how;       /* kind of the purge,
+    ngx_uint_t                    mode;      /* "mode=" of mcds_purge_api: how
+                                                pages are purged */
+    ngx_uint_t                    how;       /* kind of the purges by
+                                                mcds_purge_api,
                                                 ngx_mcds_purge_e */
     ngx_str_t                     method;
-    ngx_array_t                  *when;      /* conditions of the purge as
-                                                predicates, or NULL */
+    ngx_array_t                  *when;      /* conditions of mcds_purge_api
+                                                under which a request purges
+                                                its page, as predicates, or
+                                                NULL */
     ngx_uint_t                    off;
     ngx_uint_t                    handler;
 };
@@ -42,7 +46,8 @@ ngx_uint_t ngx_http_mcds_purge_asked(ngx_http_request_t *r,
 
 /*
  * Starts, in the phase of the cache, the purge of the page of the request r;
- * its result wakes the task.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * the reply of memcached wakes the task of r.  Returns NGX_OK, or NGX_ERROR
+ * when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_purge_start(ngx_http_request_t *r,
@@ -51,27 +56,36 @@ ngx_int_t ngx_http_mcds_purge_start(ngx_http_request_t *r,
 /*
  * Ends, in the phase of the cache, the purge of the page of the request r,
  * when memcached has answered.  NGX_AGAIN: the page is to be rebuilt, and
- * another result is to come; NGX_OK: the content handler of r is set to send
+ * another reply is to come; NGX_OK: the content handler of r is set to send
  * the result; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_purge_end(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
-/* the content handler of a location with "mcds_purge_api on" */
+/*
+ * the content handler of a location with "mcds_purge_api on", which purges
+ * pages for its clients
+ */
 
 ngx_int_t ngx_http_mcds_purge_handler(ngx_http_request_t *r);
 
-/* merges mcds_purge_api of a level with its outer level */
+/*
+ * merges mcds_purge_api, which requests purge pages, of a level with that of
+ * its outer level
+ */
 
 void ngx_http_mcds_purge_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
-/* returns 1 if the location needs a pool for its purges alone */
+/*
+ * returns 1 if the location has "mcds_purge_api on", which needs a pool even
+ * without a cache
+ */
 
 ngx_uint_t ngx_http_mcds_purge_needs_pool(ngx_http_mcds_cache_conf_t *conf);
 
-/* the setter of mcds_purge_api */
+/* parses the directive mcds_purge_api: which requests purge pages */
 
 char *ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -110,8 +110,8 @@ ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     }
 
     /*
-     * the upstream's list of headers includes those that the location hides
-     * from the client
+     * the upstream's list of response headers includes those that the location
+     * hides from the client
      */
 
     if (r->upstream) {
@@ -120,8 +120,8 @@ ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     }
 
     /*
-     * the time of the last modification of a static file is not in the list of
-     * headers
+     * for a static file, the time of the last modification is not in the list
+     * of response headers
      */
 
     if (response->last_modified == NGX_ERROR) {
@@ -152,7 +152,10 @@ ngx_http_mcds_response_init(ngx_http_request_t *r,
 }
 
 
-/* returns 1 if the location has "mcds_cache_valid origin" */
+/*
+ * returns 1 if the location has "mcds_cache_valid origin", with which errors
+ * with a lifetime from the origin are stored
+ */
 
 static ngx_uint_t
 ngx_http_mcds_response_origin(ngx_array_t *cache_valid)
@@ -177,8 +180,8 @@ ngx_http_mcds_response_origin(ngx_array_t *cache_valid)
 
 
 /*
- * reads the headers of a response from a list, without the first ones, which
- * belong to another response
+ * reads the headers of a response from a list, without the first "skip" ones,
+ * which belong to another response
  */
 
 static void
@@ -218,9 +221,9 @@ ngx_http_mcds_response_list(ngx_http_request_t *r, ngx_list_t *list,
 
 
 /*
- * Returns 1 if the header is the cookie of "sticky cookie", which nginx itself
- * adds: it names the server that has responded, and is the same for all
- * clients of that server.
+ * Returns 1 if the response header is the cookie of "sticky cookie", which
+ * nginx itself adds: it names the server that has responded, and is the same
+ * for all clients of that server.
  */
 
 static ngx_uint_t
@@ -267,8 +270,8 @@ ngx_http_mcds_response_sticky(ngx_http_request_t *r, ngx_table_elt_t *h)
 
 
 /*
- * evaluates one header of a response; of headers that must not be repeated,
- * the first one counts
+ * evaluates one header of a response for its storage; of headers that must not
+ * be repeated, the first one counts
  */
 
 void
@@ -360,15 +363,18 @@ ngx_http_mcds_response_control(ngx_str_t *value, ngx_mcds_response_t *response,
         return;
     }
 
-    /* Cache-Control overrides Pragma even if Cache-Control is ignored */
+    /*
+     * Cache-Control in a response overrides Pragma even if the configuration
+     * ignores Cache-Control
+     */
 
     response->has_control = 1;
 }
 
 
 /*
- * evaluates CDN-Cache-Control, which overrides Cache-Control even if all
- * directives of CDN-Cache-Control are ignored
+ * evaluates a response's CDN-Cache-Control, which overrides Cache-Control even
+ * if the configuration ignores all directives of CDN-Cache-Control
  */
 
 static void
@@ -390,8 +396,9 @@ ngx_http_mcds_response_cdn(ngx_str_t *value, ngx_mcds_response_t *response,
 
 
 /*
- * Evaluates Age, RFC 9111, 5.1: the first member of the first line counts,
- * even if it is 0.  If this member is not a number, Age is ignored.
+ * Evaluates the Age of a response, RFC 9111, 5.1: the first member of the
+ * first line counts, even if it is 0.  If this member is not a number, Age is
+ * ignored.
  */
 
 static void
@@ -433,8 +440,8 @@ ngx_http_mcds_date(ngx_str_t *value)
 
 
 /*
- * evaluates X-Accel-Expires: seconds, or "@" and a time since the epoch; 0: do
- * not store
+ * evaluates the X-Accel-Expires of a response: seconds, or "@" and a time
+ * since the epoch; 0: do not store
  */
 
 static void
@@ -585,8 +592,8 @@ ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 /*
  * returns the number of headers that the response had before the content
- * handler ran; 0 if nginx has cleared the list of headers, as after early
- * hints
+ * handler ran, as they do not belong to the page; 0 if nginx has cleared the
+ * list of headers, as after early hints
  */
 
 static ngx_uint_t
@@ -605,8 +612,8 @@ ngx_http_mcds_carried_lines(ngx_http_request_t *r,
 
 
 /*
- * adds up the sizes of the headers to store, or writes them; NGX_DECLINED: a
- * header cannot be stored
+ * adds up the sizes of the response headers to store with a page, or writes
+ * them; NGX_DECLINED: a header cannot be stored
  */
 
 static ngx_int_t
@@ -658,8 +665,8 @@ ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 
 
 /*
- * returns the lines of Connection that name headers which nginx does not
- * remove; or NULL
+ * returns the lines of the response's Connection header that name headers
+ * which nginx does not remove; or NULL
  */
 
 static ngx_array_t *
@@ -812,9 +819,9 @@ ngx_http_mcds_content_type_len(ngx_http_request_t *r)
 
 
 /*
- * Returns the charset that nginx has taken from X-Accel-Charset, or NULL if
- * there was none, or if the location ignores the header, as by
- * proxy_ignore_headers.
+ * Returns the charset that nginx has taken from the response's
+ * X-Accel-Charset, or NULL if there was none, or if the location ignores the
+ * header, as by proxy_ignore_headers.
  */
 
 static ngx_str_t *
@@ -842,9 +849,9 @@ ngx_http_mcds_accel_charset(ngx_http_request_t *r)
 
 
 /*
- * Returns the rate in X-Accel-Limit-Rate, or NGX_ERROR if there is none, or if
- * the location ignores the header.  r->limit_rate is not used: it may come
- * from the configuration, which is evaluated for each request.
+ * Returns the rate in the response's X-Accel-Limit-Rate, or NGX_ERROR if there
+ * is none, or if the location ignores the header.  r->limit_rate is not used:
+ * it may come from the configuration, which is evaluated for each request.
  */
 
 static ngx_int_t

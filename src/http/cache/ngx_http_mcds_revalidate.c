@@ -65,8 +65,8 @@ static ngx_str_t  ngx_http_mcds_location = ngx_string("Location");
 
 
 /*
- * Headers of a page that a 304 does not update, since they belong to the
- * stored body (RFC 9111, 3.2).
+ * Headers of a stored page that a 304 does not update, since they belong to
+ * the stored body (RFC 9111, 3.2).
  */
 
 static ngx_str_t  ngx_http_mcds_of_body[] = {
@@ -75,7 +75,7 @@ static ngx_str_t  ngx_http_mcds_of_body[] = {
 };
 
 
-/* stored headers that determine the lifetime of a page */
+/* headers of a stored page that determine its lifetime */
 
 static ngx_str_t  ngx_http_mcds_of_lifetime[] = {
     ngx_string("Cache-Control"),
@@ -164,7 +164,10 @@ ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    /* with mcds_cache_bypass, the request does not use the page found */
+    /*
+     * with mcds_cache_bypass, the request does not revalidate the page that
+     * was found
+     */
 
     return ctx->snapshot
            && !ctx->replace
@@ -173,9 +176,9 @@ ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * adds a validator to the list of the request's headers only: if its parsed
- * pointer was set, nginx's own filters would apply the condition for the
- * client
+ * adds a validator, such as If-None-Match, to the list of the request's
+ * headers only: if its parsed pointer was set, nginx's own filters would apply
+ * the condition for the client
  */
 
 static ngx_int_t
@@ -231,8 +234,8 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     /*
-     * a streamed page, one that is sent in parts, cannot replace the response,
-     * see ngx_http_mcds_cache_behind()
+     * a streamed page, one that is sent in parts, cannot be served in place of
+     * the origin's response, see ngx_http_mcds_cache_behind()
      */
 
     if (ngx_http_mcds_streamed(&ctx->snapshot->entry) && !ctx->task->refresh) {
@@ -294,8 +297,8 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
     }
 
     /*
-     * the merged headers of the 304 and the page are too long; those of a
-     * complete response may fit
+     * the merged headers of the 304 and the page are too long to be stored;
+     * those of a complete response may fit
      */
 
     if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
@@ -332,8 +335,8 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
     if (reason != NGX_MCDS_STORE || ngx_mcds_entry_fits(&entry) != NGX_OK) {
 
         /*
-         * the page expires: the response to the next GET decides on its
-         * lifetime
+         * the page that the response to HEAD has confirmed expires: the
+         * response to the next GET decides on its lifetime
          */
 
         expire = ngx_mcds_now();
@@ -370,8 +373,8 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
 
 /*
- * updates the entry of a page by the headers of a response without a body, RFC
- * 9111, 3.2
+ * updates the entry of a page by the headers of a 304, or of a response to
+ * HEAD, RFC 9111, 3.2
  */
 
 static ngx_int_t
@@ -390,8 +393,8 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     /*
-     * NGX_MCDS_ENTRY_ABSOLUTE belongs to the header Location, all other flags
-     * of the page to its lifetime
+     * the page's flag NGX_MCDS_ENTRY_ABSOLUTE belongs to its header Location,
+     * and its other flags to its lifetime
      */
 
     absolute = (ngx_http_mcds_stored_find(*headers, &ngx_http_mcds_location,
@@ -411,8 +414,8 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * merges all new headers of a 304, and the old headers of the page that have
- * no new value
+ * merges all headers of a 304, and those headers of the page that the 304 does
+ * not have
  */
 
 static ngx_int_t
@@ -558,7 +561,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* returns 1 if no header of the response tells how long it may be used */
+/* returns 1 if no header of the 304 tells how long the page may be used */
 
 static ngx_uint_t
 ngx_http_mcds_says_nothing(ngx_mcds_response_t *response)
@@ -624,8 +627,8 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     if (same && !ctx->waiter.building) {
 
         /*
-         * the page is not stored again: only the times have changed, and the
-         * next request revalidates it again anyway
+         * the revalidated page is not stored again: only its times have
+         * changed, and the next request revalidates it again anyway
          */
 
         ngx_mcds_value_unref(value);
@@ -647,8 +650,8 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * returns 1 if both pages are revalidated for each request, and differ in
- * times only
+ * returns 1 if two versions of a page are revalidated for each request, and
+ * differ in times only
  */
 
 static ngx_uint_t
@@ -739,7 +742,8 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * repeats the request to the origin without validators, for the complete page
+ * repeats the request to the origin without If-None-Match and
+ * If-Modified-Since, to get the complete page
  */
 
 static ngx_int_t
@@ -750,7 +754,10 @@ ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* handles a 304 that does not match the stored page */
+/*
+ * handles a 304 that does not match the stored page: the build has failed, and
+ * the client gets the stale page or 502
+ */
 
 static ngx_int_t
 ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
@@ -770,7 +777,10 @@ ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
 }
 
 
-/* returns 1 if the stale page is served in place of the response */
+/*
+ * returns 1 if the stale page is served in place of the origin's error
+ * response
+ */
 
 static ngx_uint_t
 ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
@@ -789,7 +799,10 @@ ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
         return 0;
     }
 
-    /* stale-if-error is only for statuses from 500 on, RFC 5861, 4 */
+    /*
+     * stale-if-error of a page is only for error statuses from 500 on, RFC
+     * 5861, 4
+     */
 
     if (!configured
         && (entry.sie == NGX_MCDS_ENTRY_UNSET
@@ -806,8 +819,8 @@ ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
 
 
 /*
- * returns the failures of mcds_cache_use_stale that match the response; 0:
- * none
+ * returns the failures of the origin, as mcds_cache_use_stale has them, that
+ * match the response; 0: none
  */
 
 static ngx_uint_t
@@ -830,8 +843,8 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     if (ngx_http_mcds_replaced(r, ctx)) {
 
         /*
-         * the response is an error page: the status of the upstream counts
-         * instead
+         * the response is an error page: the status that the upstream had sent
+         * counts instead
          */
 
         *status = ctx->failed_status ? ctx->failed_status
@@ -851,8 +864,8 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
             }
 
             /*
-             * nginx uses 502 for an invalid header as well as for a failed
-             * connection
+             * nginx responds with 502 to an invalid header of an upstream as
+             * well as to a failed connection
              */
 
             return NGX_HTTP_UPSTREAM_FT_ERROR
@@ -879,8 +892,8 @@ ngx_http_mcds_instead_header(ngx_http_request_t *r,
     ngx_table_elt_t  *h, *cookies;
 
     /*
-     * the cookies of a 304 are for this client only, and are kept in its
-     * response
+     * the cookies of a 304 are for this client only, and are kept in the
+     * response to it
      */
 
     cookies = NULL;

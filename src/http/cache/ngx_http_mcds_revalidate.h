@@ -30,12 +30,12 @@ ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
 
 
 /*
- * Looks at a response that could be stored.  NGX_OK: ctx->snapshot replaces the
- * response, updated by a 304, or stale after an error, and the build has
- * ended.  NGX_DECLINED: store or pass the response.  NGX_ERROR: out of memory.
- * NGX_AGAIN: the 304 does not match the page, and the request is repeated
- * without validators.  NGX_HTTP_BAD_GATEWAY: the same, but the request cannot
- * be repeated; the build has failed.
+ * Looks at a response that could be stored.  NGX_OK: ctx->snapshot replaces
+ * the response, updated by a 304, or stale after an error, and the build of
+ * the page has ended.  NGX_DECLINED: store or pass the response.  NGX_ERROR:
+ * out of memory.  NGX_AGAIN: the 304 does not match the page, and the request
+ * is repeated without validators.  NGX_HTTP_BAD_GATEWAY: the same, but the
+ * request cannot be repeated; the build has failed.
  */
 
 ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
@@ -43,10 +43,11 @@ ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
 
 
 /*
- * Removes the validators that were added to the headers of the request, when
- * the response has come or an error page is made: otherwise subrequests and
- * other locations would ask for their pages with the validators of this page.
- * Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Removes If-None-Match and If-Modified-Since, which were added to revalidate
+ * a page, from the headers of the request, when the response has come or an
+ * error page is made: otherwise subrequests and other locations would ask for
+ * their pages with the validators of this page.  Returns NGX_OK, or NGX_ERROR
+ * when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
@@ -64,17 +65,17 @@ void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
 
 /*
- * Sets the header of the page ctx->snapshot in place of that of the response.
- * Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Sets the header of the response from the page ctx->snapshot, in place of the
+ * origin's header.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_instead_header(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Replaces a part of the response's body, in: *out is the body of the page
- * ctx->snapshot in the first call, and NULL in later calls.  Returns NGX_OK,
- * or NGX_ERROR when out of memory.
+ * Replaces "in", a part of the origin's response body: *out is the body of the
+ * page ctx->snapshot in the first call, and NULL in later calls.  Returns
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_instead_body(ngx_http_request_t *r,

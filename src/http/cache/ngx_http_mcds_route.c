@@ -38,7 +38,10 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
     if (clcf->name.len == 0) {
 
-        /* a server block has no name, and no part of a route */
+        /*
+         * a server block has no name, and adds nothing to the route of a
+         * request, its way through the locations
+         */
 
         return;
     }
@@ -49,7 +52,7 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
         /*
          * "if" and "limit_except" blocks have the name of their location:
-         * their number distinguishes them
+         * their number distinguishes them in the route of a request
          */
 
         kind = clcf->lmt_excpt ? 'l' : 'i';
@@ -185,8 +188,8 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     if (plain && ctx->forwarded.len == 0) {
 
         /*
-         * the URI and the arguments need not be in the route, as the key
-         * determines them
+         * the request's URI and arguments need not be in its route through the
+         * locations, as the page's key determines them
          */
 
         ngx_memcpy(route, ccf->route, NGX_HTTP_MCDS_ROUTE_LEN);
@@ -212,8 +215,8 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 /*
  * Returns 1 if the URI and the arguments of the request are still those that
- * the key was made from.  A key set by mcds_cache_key may not distinguish
- * subrequests.
+ * its page's key was made from.  A key set by mcds_cache_key may not
+ * distinguish subrequests.
  */
 
 static ngx_uint_t
@@ -235,7 +238,7 @@ ngx_http_mcds_route_plain(ngx_http_request_t *r,
 
 /*
  * Cuts the client's own arguments, to which nginx has added others, off args:
- * they are part of the key, unless mcds_cache_key_args leaves them out.
+ * they are part of the page's key, unless mcds_cache_key_args leaves them out.
  * Returns 0 if nginx has removed them.
  */
 
@@ -269,8 +272,8 @@ ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked)
 
 
 /*
- * adds a text to the hash of a route, with its length, so that two texts in
- * sequence are unambiguous
+ * adds a text to the hash of a request's route through the locations, with its
+ * length, so that two texts in sequence are unambiguous
  */
 
 static void

@@ -21,13 +21,16 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* bytes of an entry's extension for the route, with its type and length */
+/*
+ * bytes of the extension of a page's entry for its route (the way of a request
+ * through the locations), with its type and length
+ */
 #define NGX_HTTP_MCDS_ROUTE_EXT   (6 + NGX_HTTP_MCDS_ROUTE_LEN)
 
 
 /*
- * Call this when a location is merged: computes its part of a route.  Hosts
- * with equal configurations compute the same part.
+ * Call this when a location is merged: computes the location's share of a
+ * request's route.  Hosts with equal configurations compute the same.
  */
 
 void ngx_http_mcds_route_merge(ngx_conf_t *cf,
@@ -35,25 +38,26 @@ void ngx_http_mcds_route_merge(ngx_conf_t *cf,
 
 
 /*
- * stores in ctx the URI and the arguments of the request r, before its key is
- * made
+ * stores in ctx the URI and the arguments of the request r, before its page's
+ * key is made
  */
 
 void ngx_http_mcds_route_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Sets ctx->route to the route of the request r up to now.  Returns NGX_OK;
- * NGX_DECLINED if the route was another one before; NGX_ERROR when out of
- * memory.
+ * Sets ctx->route to the route (the way through the locations) that the
+ * request r has taken up to now.  Returns NGX_OK; NGX_DECLINED if the route
+ * was another one before; NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_route_here(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Copies the route of a request to ctx, which is the context of r, its
- * detached copy.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Copies the route of a request, its way through the locations, to ctx, which
+ * is the context of r, its detached copy.  Returns NGX_OK, or NGX_ERROR when
+ * out of memory.
  */
 
 ngx_int_t ngx_http_mcds_route_inherit(ngx_http_request_t *r,
@@ -62,7 +66,7 @@ ngx_int_t ngx_http_mcds_route_inherit(ngx_http_request_t *r,
 
 /*
  * Returns 1 if the request r was redirected to another location, or to another
- * URI, after ngx_http_mcds_route_here().
+ * URI, after its route was set by ngx_http_mcds_route_here().
  */
 
 ngx_uint_t ngx_http_mcds_route_left(ngx_http_request_t *r,
@@ -70,34 +74,43 @@ ngx_uint_t ngx_http_mcds_route_left(ngx_http_request_t *r,
 
 
 /*
- * The name that stands for the route in a list of Vary names, if pages of one
- * key differ by route; no header has this name.
+ * The name that stands for the route (the way through the locations) in a list
+ * of the headers that a page varies by, if pages of one key differ by route;
+ * no header has this name.
  */
 
 extern ngx_str_t  ngx_http_mcds_route_name;
 
 #define NGX_HTTP_MCDS_ROUTE_TEXT  (2 * NGX_HTTP_MCDS_ROUTE_LEN)
 
-/* writes a route as a text of NGX_HTTP_MCDS_ROUTE_TEXT bytes */
+/*
+ * writes the id of a route, a way through the locations, as a text of
+ * NGX_HTTP_MCDS_ROUTE_TEXT bytes
+ */
 
 void ngx_http_mcds_route_text(u_char *route, u_char *text);
 
 
-/* writes the extension of an entry for a route to p; returns the end */
+/*
+ * writes the extension of a page's entry for the route, a request's way
+ * through the locations, to p; returns the end
+ */
 
 u_char *ngx_http_mcds_route_put(u_char *p, u_char *route);
 
 /*
- * Appends the extension for a route to the extensions of a page, in memory of
- * r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Appends the extension for the route of a request, its way through the
+ * locations, to the extensions of its page, in memory of r->pool.  Returns
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_route_ext(ngx_http_request_t *r, u_char *route,
     ngx_str_t *ext);
 
 /*
- * Returns 0 if the entry was stored for another route.  An entry without a
- * route, as other programs may write it, matches all routes.
+ * Returns 0 if the entry of a page was stored by requests of another route
+ * through the locations.  An entry without a route, as other programs may
+ * write it, matches all routes.
  */
 
 ngx_uint_t ngx_http_mcds_route_matches(ngx_mcds_entry_t *entry,

@@ -19,7 +19,7 @@
 #include "ngx_http_mcds_stream.h"
 
 
-/* the longest X-Accel-Charset that is used, bytes */
+/* the longest X-Accel-Charset of a page that is used, bytes */
 #define NGX_HTTP_MCDS_CHARSET_LEN  64
 
 
@@ -33,7 +33,7 @@ typedef struct {
 
 typedef struct {
     ngx_table_elt_t          header;
-    ngx_http_mcds_header_t  *known;    /* entry of the header in
+    ngx_http_mcds_header_t  *known;    /* the header's description in the table
                                           ngx_http_mcds_headers, or NULL */
 } ngx_http_mcds_line_t;
 
@@ -44,15 +44,15 @@ typedef struct {
  */
 
 typedef struct {
-    ngx_str_t                date;     /* Date of the origin's response, or
-                                          empty */
+    ngx_str_t                date;     /* Date of the page, as the origin sent
+                                          it, or empty */
     ngx_str_t                type;
     size_t                   type_len;
     ngx_str_t                charset;
-    ngx_str_t                override;  /* X-Accel-Charset of the page, or
-                                           empty */
-    ngx_int_t                limit_rate;  /* rate in X-Accel-Limit-Rate;
-                                             NGX_ERROR: none */
+    ngx_str_t                override;  /* X-Accel-Charset of the stored page,
+                                           or empty */
+    ngx_int_t                limit_rate;  /* rate in X-Accel-Limit-Rate of the
+                                             stored page; NGX_ERROR: none */
     time_t                   last_modified;
     ngx_uint_t               n;
     ngx_http_mcds_line_t     lines[1];
@@ -294,8 +294,8 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     /*
-     * the body is shared with other requests: the flag tells filters not to
-     * write to it
+     * the body of the page is shared with other requests: a buffer with
+     * "memory" set tells filters not to write to it
      */
 
     b->pos = entry->body.data;
@@ -397,8 +397,8 @@ ngx_http_mcds_prepare(ngx_mcds_snapshot_t *snapshot)
         known = ngx_http_mcds_known(&name);
 
         /*
-         * an entry in memcached must not set the headers that frame the body:
-         * none of them is in ngx_http_mcds_headers
+         * the page's entry in memcached must not set the headers that frame
+         * the body: none of them is in ngx_http_mcds_headers
          */
 
         if (known == NULL && ngx_http_mcds_header_dropped(&name)) {
@@ -439,10 +439,10 @@ ngx_http_mcds_prepare(ngx_mcds_snapshot_t *snapshot)
 
 
 /*
- * Reads a header of a stored page that is not sent, but has an effect.  nginx
- * looks up a charset in the configuration and logs an unknown name, so the
- * name must be a short token; and nginx multiplies a rate by seconds, so the
- * rate is limited.
+ * Reads a header of a stored page that is not sent, but has an effect: Date,
+ * X-Accel-Charset or X-Accel-Limit-Rate.  nginx looks up a charset in the
+ * configuration and logs an unknown name, so the name must be a short token;
+ * and nginx multiplies a rate by seconds, so the rate is limited.
  */
 
 static void
@@ -454,7 +454,9 @@ ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
 
     if (ngx_http_mcds_header_is(name, "Date")) {
 
-        /* the Date was checked strictly when the page was stored */
+        /*
+         * the Date of the page was checked strictly when the page was stored
+         */
 
         if (ngx_parse_http_time(value->data, value->len) != NGX_ERROR) {
             prepared->date = *value;
@@ -570,8 +572,8 @@ ngx_http_mcds_serve_line(ngx_http_request_t *r, ngx_str_t *name,
 
 
 /*
- * Adds Age, RFC 9111, 5.1, to the response, and the Date of the origin, or,
- * without one, the time of the origin's response, RFC 9110, 6.6.1.
+ * Adds Age, RFC 9111, 5.1, to a response from the cache, and the Date of the
+ * origin or, without one, the time of the origin's response, RFC 9110, 6.6.1.
  */
 
 static ngx_int_t
@@ -677,7 +679,10 @@ ngx_http_mcds_set_multi_header(ngx_http_request_t *r, ngx_table_elt_t *h,
 }
 
 
-/* splits the Content-Type "type; charset=name" for the charset filter */
+/*
+ * splits the Content-Type of a page, "type; charset=name", for the charset
+ * filter
+ */
 
 static void
 ngx_http_mcds_prepare_type(ngx_http_mcds_prepared_t *prepared,

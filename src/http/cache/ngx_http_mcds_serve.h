@@ -17,8 +17,8 @@
 
 
 /*
- * Sets the header of the response from the page ctx->snapshot.  Returns
- * NGX_OK, or NGX_ERROR when out of memory.
+ * Sets the header of the response to the client from the page ctx->snapshot.
+ * Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_serve_page(ngx_http_request_t *r,
@@ -34,8 +34,8 @@ ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Adds a header to the response, and sets nginx's own pointer to it.  The
- * texts are not copied.  Returns NULL when out of memory.
+ * Adds a header of a page to the response, and sets nginx's own pointer to it.
+ * The texts are not copied.  Returns NULL when out of memory.
  */
 ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);

@@ -16,8 +16,8 @@
 
 
 /*
- * Returns 1 if an application may find a cookie with one of the names in the
- * request.  names: array of ngx_str_t, or NULL.
+ * Returns 1 if an application may find a session cookie, one with a name in
+ * names, in the request.  names: array of ngx_str_t, or NULL.
  */
 
 ngx_uint_t ngx_http_mcds_session(ngx_http_request_t *r, ngx_array_t *names);

@@ -18,7 +18,7 @@
 
 
 /*
- * Signs a complete entry, if the location has secrets;
+ * Signs the complete entry of a page, if the location has secrets;
  * ngx_mcds_snapshot_signed() checks the signature.  If signing fails, the page
  * is stored without a signature, and not served.
  */
@@ -33,7 +33,7 @@ ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_value_t *value,
 }
 
 
-/* the setter of mcds_cache_hmac_key */
+/* parses the directive mcds_cache_hmac_key: the secrets that sign pages */
 
 char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -21,20 +21,26 @@
 /* the parts of a server block that are in the name of its site */
 
 typedef enum {
-    NGX_HTTP_MCDS_SITE_NAME = 0,  /* only the first server_name */
-    NGX_HTTP_MCDS_SITE_LISTEN,    /* the first name and the addresses */
-    NGX_HTTP_MCDS_SITE_NAMES,     /* all names and the addresses */
-    NGX_HTTP_MCDS_SITE_LINE       /* all names, the addresses, and the number of
-                                     the block */
+    NGX_HTTP_MCDS_SITE_NAME = 0,  /* the name of the site is only the first
+                                     server_name */
+    NGX_HTTP_MCDS_SITE_LISTEN,    /* the name of the site is the first
+                                     server_name and the addresses */
+    NGX_HTTP_MCDS_SITE_NAMES,     /* the name of the site is all server_names
+                                     and the addresses */
+    NGX_HTTP_MCDS_SITE_LINE       /* the name of the site is all server_names,
+                                     the addresses, and the number of the
+                                     server block */
 } ngx_http_mcds_site_e;
 
 
 struct ngx_http_mcds_site_s {
     ngx_str_t                  name;
     ngx_http_core_srv_conf_t  *server;
-    ngx_array_t                pools;    /* pools of the site's pages,
-                                            ngx_mcds_pool_t * */
-    ngx_uint_t                 level;    /* parts in the site's name,
+    ngx_array_t                pools;    /* pools of memcached servers with
+                                            pages of the site, ngx_mcds_pool_t
+                                            * */
+    ngx_uint_t                 level;    /* parts of the server block in the
+                                            site's name,
                                             ngx_http_mcds_site_e */
 };
 
@@ -107,7 +113,10 @@ ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
 
     sites = cmcf->sites.elts;
 
-    /* the server block that is being merged is most often the last one */
+    /*
+     * the server block that is being merged is most often the last one in the
+     * list of sites
+     */
 
     for (i = cmcf->sites.nelts; i > 0; i--) {
         if (sites[i - 1]->server == cscf) {
@@ -213,7 +222,7 @@ ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
 }
 
 
-/* returns 1 if pages of the two sites could have the same keys */
+/* returns 1 if pages of two sites could have the same keys in memcached */
 
 static ngx_uint_t
 ngx_http_mcds_site_meets(ngx_http_mcds_site_t *a, ngx_http_mcds_site_t *b)
@@ -268,8 +277,8 @@ ngx_http_mcds_site_warn(ngx_conf_t *cf, ngx_http_mcds_site_t *a,
 
 
 /*
- * composes the name of a site; n is the number of its server block in the
- * configuration
+ * composes the name of a site, which begins the keys of its pages; n is the
+ * number of its server block in the configuration
  */
 
 static ngx_int_t
@@ -424,8 +433,8 @@ ngx_http_mcds_site_text(ngx_array_t *text, u_char *data, size_t len)
     while (len--) {
 
         /*
-         * the ">" of a regular expression is replaced: it ends the name of a
-         * site
+         * the ">" of a regular expression in server_name is replaced: ">" ends
+         * the name of a site
          */
 
         *p++ = (*data == '>') ? '!' : *data;

@@ -20,8 +20,9 @@
 
 /*
  * Call this when a location is merged and its pool is known: sets conf->site
- * to the site of mcds_cache_site, or to that of the server block.  Returns
- * NGX_OK, or NGX_ERROR when out of memory.
+ * to the site of mcds_cache_site, or to that of the server block (a site's
+ * name begins the keys of its pages).  Returns NGX_OK, or NGX_ERROR when out
+ * of memory.
  */
 
 ngx_int_t ngx_http_mcds_site_merge(ngx_conf_t *cf,
@@ -39,8 +40,8 @@ ngx_int_t ngx_http_mcds_site_init(ngx_conf_t *cf,
 
 
 /*
- * Prepends the name of a site to a key, in memory of r->pool; the name may be
- * empty.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Prepends the name of a site to the key of a page, in memory of r->pool; the
+ * name may be empty.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_site_add(ngx_http_request_t *r, ngx_str_t *site,
@@ -54,11 +55,16 @@ ngx_int_t ngx_http_mcds_site_add(ngx_http_request_t *r, ngx_str_t *site,
 ngx_str_t ngx_http_mcds_site_key(ngx_str_t *name);
 
 
-/* returns 1 if the text is valid as the name of a site */
+/*
+ * returns 1 if a text is valid as the name of a site, which begins the keys of
+ * pages
+ */
 
 ngx_uint_t ngx_http_mcds_site_check(ngx_str_t *site);
 
-/* the setter of mcds_cache_site */
+/*
+ * parses the directive mcds_cache_site: the name that begins the keys of pages
+ */
 
 char *ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

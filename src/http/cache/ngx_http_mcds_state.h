@@ -50,8 +50,8 @@
 
 
 /*
- * the states of a request's use of the cache; the first one is 0, the state of
- * zeroed memory
+ * the states of a request's use of the cache; the first state has the value 0,
+ * as in zeroed memory
  */
 
 #define NGX_HTTP_MCDS_STATES(state)                                           \
@@ -85,7 +85,8 @@ typedef enum {
 
 
 /*
- * the first of the states in which it is decided how the request is answered
+ * the first of the states in which it is decided whether the request is served
+ * from the cache
  */
 #define NGX_HTTP_MCDS_STATE_DECIDED  NGX_HTTP_MCDS_STATE_INVALIDATE
 

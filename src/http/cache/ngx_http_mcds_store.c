@@ -138,8 +138,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
     store->expected = length;
 
     /*
-     * a page that is revalidated for each request must not be streamed, sent
-     * in parts, since a streamed page cannot replace a 304
+     * a page that is revalidated for each request must not be streamed (sent
+     * in parts), since a streamed page cannot replace a 304
      */
 
     store->compress = (ccf->compress
@@ -157,8 +157,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 
 
 /*
- * Judges whether the response is stored.  NGX_OK: store it; NGX_DECLINED: do
- * not, the build has ended.
+ * Decides whether the response is stored.  NGX_OK: store it; NGX_DECLINED: do
+ * not, the build of the page has ended.
  */
 
 static ngx_int_t
@@ -177,8 +177,9 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     }
 
     /*
-     * a page with no-cache is not stored by a detached copy that keeps the
-     * response for its request, see ngx_http_mcds_own.h
+     * a page with no-cache is not stored by a detached copy of a request,
+     * which keeps the response for the client's request, see
+     * ngx_http_mcds_own.h
      */
 
     etag = r->headers_out.etag ? &r->headers_out.etag->value : NULL;
@@ -243,10 +244,10 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Ends the build of a page that an error page has replaced: an error page is
- * not the page.  For a client error of the original response, each waiting
- * request gets an error of its own; another status may hide the original one,
- * which is then that of the upstream.
+ * Ends the build of a page whose response an error page has replaced: an error
+ * page is not the page.  For a client error of the original response, each
+ * waiting request gets an error of its own; another status may hide the
+ * original one, which is then that of the upstream.
  */
 
 static void
@@ -311,7 +312,7 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * sets the headers and the extensions of the entry to store; NGX_DECLINED: a
+ * sets the headers and the extensions of the page to store; NGX_DECLINED: a
  * header or a tag cannot be stored
  */
 
@@ -356,7 +357,7 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r,
 }
 
 
-/* makes room for a signature in the extensions of a page */
+/* makes room for a signature in the extensions of the page to store */
 
 static ngx_int_t
 ngx_http_mcds_store_sign_ext(ngx_http_request_t *r,
@@ -447,7 +448,8 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r,
 
 
 /*
- * ends the build of a page by a response with that status, which is not stored
+ * ends the build of a page by a response that is not stored, as its status
+ * says
  */
 
 static void
@@ -467,9 +469,10 @@ ngx_http_mcds_store_status(ngx_http_request_t *r,
 
 
 /*
- * The response says nothing about the page: the page stays, and the next
- * request builds it.  If there is no page, and the same has happened to a
- * request that had waited, requests no longer wait for each other.
+ * Ends a build whose response says nothing about the page: the stored page
+ * stays, and the next request builds it.  If there is no page, and the same
+ * has happened to a request that had waited, requests no longer wait for each
+ * other.
  */
 
 static void
@@ -530,7 +533,10 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* makes a hit-for-miss mark; NULL when out of memory */
+/*
+ * makes a hit-for-miss mark, by which requests for a page do not wait for each
+ * other; NULL when out of memory
+ */
 
 static ngx_mcds_value_t *
 ngx_http_mcds_store_mark(ngx_http_mcds_cache_ctx_t *ctx)
@@ -621,8 +627,8 @@ ngx_http_mcds_store_append(ngx_http_request_t *r,
         }
 
         /*
-         * the body cannot be stored: an earlier filter has sent a file past
-         * the copy filter
+         * the body of the response cannot be stored: an earlier filter has
+         * sent a file past the copy filter
          */
 
         ngx_http_mcds_store_refused(r, ctx, NGX_DECLINED);
@@ -746,9 +752,9 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 unless the response is truncated.  nginx takes a closed connection
- * for the end of a FastCGI response; without the record that ends the
- * response, the application has died.
+ * Returns 1 unless the origin's response is truncated.  nginx takes a closed
+ * connection for the end of a FastCGI response; without the record that ends
+ * the response, the application has died.
  */
 
 static ngx_uint_t
@@ -758,7 +764,10 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
 
     u = r->upstream;
 
-    /* after X-Accel-Redirect, the response is not that of the upstream */
+    /*
+     * after X-Accel-Redirect, the response to be stored is not that of the
+     * upstream
+     */
 
     if (u == NULL
         || !u->header_sent
@@ -773,9 +782,10 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
 
 
 /*
- * Returns 1 if the upstream has broken off the response: nginx then sends only
- * a flush, and the request continues until its client, or its parent request,
- * has got the rest.  Requests that wait for the page must not wait for this.
+ * Returns 1 if the upstream has broken off the response being stored: nginx
+ * then sends only a flush, and the request continues until its client, or its
+ * parent request, has got the rest.  Requests that wait for the page must not
+ * wait for this.
  */
 
 static ngx_uint_t
@@ -791,10 +801,10 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
 
 
 /*
- * Fails the build if the origin has broken off its response.  A response that
- * violates its protocol, as by an invalid chunk or RST_STREAM, ends the
- * request at once, without a flush, as a client does that leaves; but then the
- * client's connection has no error.
+ * Fails the build of a page if the origin has broken off its response.  A
+ * response that violates its protocol, as by an invalid chunk or RST_STREAM,
+ * ends the request at once, without a flush, as a client does that leaves; but
+ * then the client's connection has no error.
  */
 
 void

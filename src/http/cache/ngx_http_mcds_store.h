@@ -17,9 +17,10 @@
 
 
 /*
- * Reads the response to r into *response, as the freshness rules require it:
- * the headers in r->headers_out and, for an upstream, all headers that it has
- * sent, r->upstream->headers_in.  status: taken as the status of the response.
+ * Reads the response to the request r into *response, to decide whether it is
+ * stored: the headers in r->headers_out and, for an upstream, all headers that
+ * it has sent, r->upstream->headers_in.  status: taken as the status of the
+ * response.
  */
 
 void ngx_http_mcds_response(ngx_http_request_t *r,
@@ -27,8 +28,8 @@ void ngx_http_mcds_response(ngx_http_request_t *r,
     ngx_uint_t status);
 
 /*
- * Adds one more header to *response, which is less significant than those
- * before; ignore: cache_ignore of the location.
+ * Adds one more header of the response to *response, which counts less than
+ * those added before; ignore: the mask of mcds_ignore_headers.
  */
 
 void ngx_http_mcds_response_line(ngx_mcds_response_t *response, ngx_str_t *name,
@@ -36,8 +37,8 @@ void ngx_http_mcds_response_line(ngx_mcds_response_t *response, ngx_str_t *name,
 
 
 /*
- * parses the date in an HTTP header as ngx_mcds_date_parse() does, with the
- * current time
+ * parses the date in an HTTP header as ngx_mcds_date_parse() does, relative to
+ * the current time
  */
 
 int64_t ngx_http_mcds_date(ngx_str_t *value);
@@ -57,8 +58,8 @@ ngx_int_t ngx_http_mcds_stored_headers(ngx_http_request_t *r,
     ngx_str_t *headers);
 
 /*
- * Call this before the content handler of r runs: notes the headers that the
- * response has already.
+ * Call this before the content handler of the request r runs: notes the
+ * headers that the response has already, as they do not belong to the page.
  */
 
 void ngx_http_mcds_carried(ngx_http_request_t *r,
@@ -74,24 +75,25 @@ ngx_uint_t ngx_http_mcds_stored_absolute(ngx_http_request_t *r);
 
 
 /*
- * returns 1 if a header of this name is neither stored nor sent from the cache
+ * returns 1 if a response header of this name, such as Connection, is neither
+ * stored nor sent from the cache
  */
 
 ngx_uint_t ngx_http_mcds_header_dropped(ngx_str_t *name);
 
 
 /*
- * Call this when the header of a response has come: begins to store it.
- * NGX_OK: store the body; otherwise the response is not stored, and waiting
- * requests have been told.
+ * Call this when the header of a response has come: begins to store the
+ * response. NGX_OK: store the body; otherwise the response is not stored, and
+ * requests that wait for the page have been told.
  */
 
 ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * Stores a part of the response's body, and ends the build with the last
- * buffer, or when the response cannot be stored.
+ * Stores a part of the response's body, and ends the build of the page with
+ * the last buffer, or when the response cannot be stored.
  */
 
 void ngx_http_mcds_store_body(ngx_http_request_t *r,
@@ -99,16 +101,16 @@ void ngx_http_mcds_store_body(ngx_http_request_t *r,
 
 
 /*
- * Ends the build of the request r, if any, whose response is not stored, for a
- * reason of ngx_mcds_refuse_e; status: that of the response.
+ * Ends the build of the page by the request r, if any, whose response is not
+ * stored, for a reason of ngx_mcds_refuse_e; status: that of the response.
  */
 
 void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason, ngx_uint_t status);
 
 /*
- * Ends the build of the request r, if any, as failed, with back-off: the
- * response says nothing about the stored page.
+ * Ends the build of the page by the request r, if any, as failed, with a
+ * back-off: the response says nothing about the stored page.
  */
 
 void ngx_http_mcds_store_fail(ngx_http_request_t *r,
@@ -116,8 +118,8 @@ void ngx_http_mcds_store_fail(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 if mcds_no_cache forbids to store the response: the build has
- * ended then.
+ * Returns 1 if mcds_no_cache forbids to store the response: the build of the
+ * page has ended then.
  */
 
 ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
@@ -125,9 +127,9 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
 
 
 /*
- * Ends the build, if any, of a request that the origin has led to another
- * location.  Returns 1 if the origin's response does not permit a page there,
- * either.
+ * Ends the build of a page, if any, by a request that the origin has led to
+ * another location.  Returns 1 if the origin's response does not permit a page
+ * there, either.
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
@@ -136,9 +138,9 @@ ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
 
 /*
  * Returns 1 if ngx_http_mcds_store_body() should not be called until handler
- * is called, once, from an event of its own: memcached is far behind, or so
- * much was compressed that other requests have their turn.  handler is not
- * called after the response was stored.
+ * is called, once, from an event of its own: memcached stores the response too
+ * slowly, or so much was compressed that other requests have their turn.
+ * handler is not called after the response was stored.
  */
 
 ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
@@ -161,8 +163,8 @@ ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_cache_ctx_t *ctx);
 void ngx_http_mcds_store_aborted(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Gives up the build of a page, which would have to wait for a slow client:
- * another request builds the page.
+ * Gives up the build of a page by this request, as the page would have to wait
+ * for the request's slow client: another request builds the page.
  */
 
 void ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx);

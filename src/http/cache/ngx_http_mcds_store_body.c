@@ -18,14 +18,14 @@
 
 
 /*
- * the maximum bytes of a response by which the origin may be ahead of
- * memcached
+ * the maximum bytes of a response that the origin has sent and memcached has
+ * not yet stored
  */
 #define NGX_HTTP_MCDS_AHEAD       (4 * 1024 * 1024)
 
 /*
- * bytes of a response that are compressed in a turn of the event loop, about a
- * millisecond
+ * bytes of a response that the cache compresses in a turn of the event loop,
+ * about a millisecond
  */
 #define NGX_HTTP_MCDS_TURN        (32 * 1024)
 
@@ -98,8 +98,8 @@ ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * starts to compress the body of the response, with the part that was stored
- * already
+ * starts to compress the body of the response that is stored, with the bytes
+ * that were stored already
  */
 
 static ngx_int_t
@@ -119,7 +119,8 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
     if (store->encoder == NULL) {
 
         /*
-         * without an encoder, the body of the response is stored as it comes
+         * without an encoder (out of memory, or a body in parts) the body of
+         * the response is stored as it comes
          */
 
         store->compress = NULL;
@@ -153,7 +154,10 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
 }
 
 
-/* stores bytes of the response's body, or the encoder's output */
+/*
+ * stores bytes of the response's body, or of the output of the encoder that
+ * compresses it
+ */
 
 static ngx_int_t
 ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
@@ -214,8 +218,8 @@ ngx_http_mcds_store_split(ngx_http_request_t *r,
     if (store->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
 
         /*
-         * a page in parts, which is streamed, could not replace a 304 for this
-         * page later
+         * a body in parts is streamed: this page could then not replace a 304
+         * later
          */
 
         return NGX_BUSY;

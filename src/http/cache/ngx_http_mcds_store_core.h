@@ -25,30 +25,36 @@
 
 
 struct ngx_http_mcds_store_s {
-    ngx_mcds_waiter_t         *waiter; /* waiter at the page to store */
+    ngx_mcds_waiter_t         *waiter; /* waiter by which the request stores
+                                          the page */
     ngx_mcds_entry_t           entry;
     ngx_mcds_value_t          *value;
-    ngx_mcds_split_t          *split;  /* stores the body in parts, or NULL:
-                                          "value" gets the body */
-    size_t                     limit;  /* maximum bytes of the entry in
+    ngx_mcds_split_t          *split;  /* stores the page's body in parts; or
+                                          NULL: "value" gets the body */
+    size_t                     limit;  /* maximum bytes of the page's entry in
                                           "value" */
-    off_t                      length; /* length of the body so far */
-    off_t                      expected; /* length of the body, -1: unknown */
-    off_t                      stored; /* bytes of the body stored so far */
+    off_t                      length; /* length of the response's body so
+                                          far */
+    off_t                      expected; /* length of the response's body; -1:
+                                            unknown */
+    off_t                      stored; /* bytes of the body stored so far,
+                                          after compression */
 
-    ngx_http_mcds_compress_t  *compress;  /* compression of the body, or NULL */
-    ngx_mcds_encoder_t        *encoder;   /* encoder of the body; NULL: not
-                                             started, or there is none */
-    size_t                     turn;      /* bytes compressed in this turn of
-                                             the event loop */
+    ngx_http_mcds_compress_t  *compress;  /* how the body is compressed, or
+                                             NULL */
+    ngx_mcds_encoder_t        *encoder;   /* encoder that compresses the body;
+                                             NULL: not started, or there is
+                                             none */
+    size_t                     turn;      /* bytes of the body compressed in
+                                             this turn of the event loop */
     ngx_event_t                next;
     void                     (*resume)(void *data);
 };
 
 
 /*
- * Stores more of the response's body.  NGX_OK; NGX_ERROR: failed; any other:
- * the body cannot be stored.
+ * Stores more of the response's body in the page.  NGX_OK; NGX_ERROR: failed;
+ * any other result: the body cannot be stored.
  */
 
 ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
@@ -56,7 +62,8 @@ ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
 
 /*
  * Ends the body of the response that is stored, and writes its lengths to the
- * entry.  NGX_OK; NGX_ERROR: failed; any other: the body cannot be stored.
+ * page's entry.  NGX_OK; NGX_ERROR: failed; any other result: the body cannot
+ * be stored.
  */
 
 ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
@@ -64,15 +71,16 @@ ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
  * From here on the body of the response is stored in parts while it comes.  If
- * memcached refuses parts, waiting requests get the body from memory, up to a
- * limit: NGX_DECLINED, or NGX_BUSY above the limit.  NGX_ERROR: out of memory.
+ * memcached refuses parts, requests that wait for the page get the body from
+ * memory, up to a limit: NGX_DECLINED, or NGX_BUSY above the limit.
+ * NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 
 
-/* frees the encoder of the response that is stored, if any */
+/* frees the encoder, if any, that compresses the response being stored */
 
 void ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store);
 

@@ -147,7 +147,10 @@ ngx_http_mcds_stream_send(ngx_http_request_t *r,
     entry = &ctx->snapshot->entry;
     decode = (entry->coding && !ctx->coded);
 
-    /* decoding starts at the beginning of the body, also for a range */
+    /*
+     * the decompression of a page starts at the beginning of the body, also
+     * for a range
+     */
 
     if (decode || !ngx_http_mcds_stream_range(r, entry, &start, &end)) {
         start = 0;
@@ -209,7 +212,10 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r,
 }
 
 
-/* sends the bytes of the body before the first part that is read */
+/*
+ * sends the bytes of the page's body before the first part that is read: a
+ * buffer for skipped bytes, or the bytes in the page's entry
+ */
 
 static ngx_int_t
 ngx_http_mcds_stream_start(ngx_http_request_t *r,
@@ -233,8 +239,8 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r,
     if (skip) {
 
         /*
-         * the range filter counts this first buffer of the body, and drops it
-         * unread
+         * the range filter counts this first buffer of the page's body, which
+         * stands for skipped bytes, and drops it unread
          */
 
         b->in_file = 1;
@@ -254,8 +260,8 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r,
 
 
 /*
- * returns 1 if the response is a single range, and sets its first and its last
- * byte
+ * returns 1 if the response is a single range of the page's body, and sets its
+ * first and its last byte
  */
 
 static ngx_uint_t
@@ -272,8 +278,8 @@ ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
     }
 
     /*
-     * the value of Content-Range is "bytes start-end/length", as nginx writes
-     * it
+     * the value of the response's Content-Range is "bytes start-end/length",
+     * as nginx writes it
      */
 
     value = &r->headers_out.content_range->value;
@@ -359,8 +365,8 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Takes the next parts of the page's body.  NGX_DONE: that was the last part;
- * NGX_AGAIN, NGX_BUSY: no more for now.
+ * Takes the next parts of the page's body, to send them.  NGX_DONE: that was
+ * the last part; NGX_AGAIN, NGX_BUSY: there are no more for now.
  */
 
 static ngx_int_t
@@ -393,8 +399,8 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
         last = &piece->next;
 
         /*
-         * the part is shared with other requests: the flag tells filters not
-         * to write to it
+         * the part of the body is shared with other requests: a buffer with
+         * "memory" set tells filters not to write to it
          */
 
         b = &piece->buf;
@@ -415,8 +421,8 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
 
 
 /*
- * frees the parts of the body that the client has got, or that a filter has
- * copied
+ * frees the parts of the page's body that the client has got, or that a filter
+ * has copied
  */
 
 static ngx_uint_t
@@ -451,7 +457,7 @@ ngx_http_mcds_stream_wait(ngx_http_request_t *r,
     wev = c->write;
 
     /*
-     * the body is not sent now: another subrequest is being sent, or
+     * the page's body is not sent now: another subrequest is being sent, or
      * limit_rate has set a timer
      */
 

@@ -22,12 +22,12 @@
 
 void ngx_http_mcds_stream_begin(ngx_http_mcds_cache_ctx_t *ctx);
 
-/* ends the reading of a body's parts, whose page is not used */
+/* ends the reading of the parts of a page's body, as the page is not used */
 
 void ngx_http_mcds_stream_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Sends the body of the page in parts, for a content handler that has sent the
+ * Sends the body of a page in parts, for a content handler that has sent the
  * header.  Returns the result for the content handler to return.
  */
 

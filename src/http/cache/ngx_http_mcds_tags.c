@@ -82,8 +82,8 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             && value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0)
         {
             /*
-             * "on" of mcds_cache_tag: a page has only the tags of its host and
-             * of all pages
+             * "mcds_cache_tag on": pages have only the tag of their host and
+             * the tag "all"
              */
 
             break;
@@ -110,7 +110,7 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * lists the tag "all", and the tag of the request's host; NGX_DECLINED: the
+ * lists the tags of each page, "all" and the request's host; NGX_DECLINED: the
  * name of the host is not valid as a tag
  */
 
@@ -162,8 +162,8 @@ ngx_http_mcds_tags_handler(void *data)
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
     /*
-     * the first value of the purge counter counts: the origin has not been
-     * asked at that time
+     * the first value that the request gets of the purge counter counts, from
+     * before the request to the origin
      */
 
     if (ctx->purges == 0) {
@@ -281,8 +281,8 @@ ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_memcpy(p, entry->ext.data, entry->ext.len);
 
     /*
-     * if the purge counter is unknown, the counter of the page, from before
-     * this request, is valid, too
+     * if the purge counter is unknown now, the counter in the stored page,
+     * from before this request, is valid, too
      */
 
     (void) ngx_mcds_tags_put(p + (list.data - entry->ext.data)

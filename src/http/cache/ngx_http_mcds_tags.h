@@ -62,7 +62,10 @@ extern ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging;
 extern ngx_http_mcds_tagging_t   ngx_http_mcds_tags_functions;
 
 
-/* the setter of mcds_cache_tag */
+/*
+ * parses the directive mcds_cache_tag: the tags of pages, by which they are
+ * purged
+ */
 
 char *ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 

@@ -37,7 +37,7 @@ ngx_uint_t ngx_http_mcds_validator_same(ngx_str_t *old, ngx_str_t *new);
 
 
 /*
- * Returns 1 if a response with that status and ETag (NULL: none) may be stored
+ * Returns 1 if a response with a status and an ETag (NULL: none) may be stored
  * in spite of no-cache: it has a strong ETag, by which each request
  * revalidates the page, and the location has mcds_cache_revalidate.
  */
@@ -48,7 +48,8 @@ ngx_uint_t ngx_http_mcds_validator_each(ngx_http_mcds_cache_conf_t *ccf,
 
 /*
  * Returns 1 if a response to be stored has the ETag of the page that was
- * revalidated: the origin does not support 304.
+ * revalidated: the origin, which does not support 304, has sent the page
+ * again.
  */
 
 ngx_uint_t ngx_http_mcds_validator_ignored(ngx_http_request_t *r,

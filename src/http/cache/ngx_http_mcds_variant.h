@@ -17,9 +17,9 @@
 
 
 /*
- * Call this when a response is to be stored: *waiter is the waiter for it,
- * which is not ctx->waiter if a new list of variants is needed.  Returns
- * NGX_OK, or NGX_ERROR when out of memory.
+ * Call this when a response is to be stored: sets *waiter to the waiter by
+ * which its page is stored, which is not ctx->waiter if a new list of variants
+ * is needed. Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
@@ -28,11 +28,11 @@ ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
 
 /*
- * Stores a variant of a page and the list of variants.  Call this at the end
- * of the response's body.  NGX_DECLINED: store the entry as any other.
- * Otherwise the function owns value and split, which may be NULL.  NGX_OK: the
- * build ends later, by itself; NGX_ERROR: nothing is stored, and the caller
- * ends the build.
+ * Stores a variant of a page and the page's list of variants.  Call this at
+ * the end of the response's body.  NGX_DECLINED: store the response as a page
+ * without variants.  Otherwise the function owns value and split, which may be
+ * NULL. NGX_OK: the build ends later, by itself; NGX_ERROR: nothing is stored,
+ * and the caller ends the build.
  */
 
 ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
@@ -41,9 +41,9 @@ ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
 
 
 /*
- * Call this if the entry of the key, a page or a list of variants, does not
+ * Call this if the entry under the key, a page or a list of variants, does not
  * distinguish routes, see ngx_http_mcds_route.h, and the request has taken
- * another route: stores a list that distinguishes them in its place.
+ * another route: stores a list that distinguishes routes in its place.
  * NGX_AGAIN: look the key up again after that; NGX_BUSY: the page is not
  * cached; NGX_ERROR: out of memory.
  */
@@ -52,8 +52,8 @@ ngx_int_t ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * the request no longer waits for the list of variants that is being stored;
- * it is stored nevertheless
+ * the request no longer waits for its new list of variants to be stored; the
+ * list is stored nevertheless
  */
 
 void ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx);

@@ -32,23 +32,24 @@
 
 
 /*
- * the number of variants that are dropped from a list at a time: 2, in case
- * the limit was lowered
+ * the number of variants that are dropped from a page's list of variants at a
+ * time: 2, in case the limit was lowered
  */
 #define NGX_HTTP_MCDS_DROPPED     2
 
-/* the part of a list of variants, its last quarter, that is not dropped */
+/* the last quarter of a list of variants is not dropped from it */
 #define NGX_HTTP_MCDS_SPARED      4
 
 /*
  * the maximum number of variants in use that are passed over when a variant to
- * drop is chosen
+ * drop from a page's list is chosen
  */
 #define NGX_HTTP_MCDS_CHANCES     8
 
 /*
  * the seconds for which waiting requests are told that the list of variants
- * has changed, and for which a variant outside of its list is stored
+ * has changed, and for which a variant that is not in its page's list is
+ * stored
  */
 #define NGX_HTTP_MCDS_MOVED       10
 
@@ -59,47 +60,58 @@
 #define NGX_HTTP_MCDS_TRIES       64
 
 
-/* a variant and its list that are being stored, which outlives the request */
+/*
+ * a variant of a page and the list of variants that are being stored; this
+ * outlives the request
+ */
 
 struct ngx_http_mcds_put_s {
     ngx_http_mcds_cache_ctx_t  *ctx;        /* context of a request that waits
-                                               until a list of routes is stored,
-                                               or NULL */
+                                               until a list of routes (ways
+                                               through the locations) is
+                                               stored, or NULL */
     ngx_uint_t                  fork;
 
-    ngx_mcds_waiter_t           waiter;     /* waiter of the variant's build */
-    ngx_mcds_waiter_t           base;       /* waiter at the list of variants */
-    ngx_mcds_waiter_t           target;     /* waiter at the variant of a new
-                                               list */
+    ngx_mcds_waiter_t           waiter;     /* waiter by which the variant is
+                                               built */
+    ngx_mcds_waiter_t           base;       /* waiter by which the page's list
+                                               of variants is stored */
+    ngx_mcds_waiter_t           target;     /* waiter by which the first
+                                               variant of a new list is
+                                               stored */
 
     ngx_mcds_pool_t            *pool;
-    ngx_mcds_snapshot_t        *list;       /* the old list of variants, or
-                                               NULL */
-    /* the variant, once it is stored */
+    ngx_mcds_snapshot_t        *list;       /* the page's old list of variants,
+                                               or NULL */
+    /* the variant of the page, once it is stored */
     ngx_mcds_snapshot_t        *snapshot;
 
     ngx_mcds_value_t           *value;
     ngx_mcds_split_t           *split;
     ngx_mcds_entry_t            entry;
 
-    ngx_str_t                   names;      /* names in Vary for a new list */
+    ngx_str_t                   names;      /* names of the headers in Vary,
+                                               for a new list of variants */
     uint64_t                    generation;
-    uint64_t                    build;      /* id of the variant's build; 0:
-                                               none */
+    uint64_t                    build;      /* id of the build of the variant;
+                                               0: none */
     u_char                      hash[NGX_MCDS_VARIANT_LEN];
     u_char                      dropped[NGX_HTTP_MCDS_DROPPED]
                                         [NGX_MCDS_VARIANT_LEN];
-    ngx_uint_t                  ndropped;   /* number of hashes in "dropped" */
+    ngx_uint_t                  ndropped;   /* number of variants, by their
+                                               hashes, in "dropped" */
 
-    uint64_t                    cas;        /* CAS of the page to replace,
-                                               without a build */
+    uint64_t                    cas;        /* without a build: CAS of the page
+                                               to replace */
     ngx_uint_t                  replace;
     ngx_uint_t                  max;
-    uint32_t                    ttl;        /* time to live of the variant,
-                                               seconds; 0: it is in the list */
+    uint32_t                    ttl;        /* time to live of a variant that
+                                               is not in the list, seconds; 0:
+                                               it is in the list */
     ngx_uint_t                  tries;
-    ngx_array_t                *secrets;    /* secrets that sign the list, see
-                                               ngx_mcds_sign.h, or NULL */
+    ngx_array_t                *secrets;    /* secrets that sign the list of
+                                               variants, see ngx_mcds_sign.h,
+                                               or NULL */
 };
 
 
@@ -153,7 +165,7 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
     /*
      * if the list of headers that the page varies by would have too many
-     * names, only the names of this response are used
+     * names, only the names in this response's Vary are used
      */
 
     if (ctx->vary.list) {
@@ -291,7 +303,8 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * takes over the build of the variant, if any, as the last step that may fail
+ * takes over the build of the variant to be stored, if any, as the last step
+ * that may fail
  */
 
 static ngx_int_t
@@ -360,7 +373,7 @@ ngx_http_mcds_put_free(ngx_http_mcds_put_t *put)
 
 /*
  * called when the first variant of a new list is stored, or its store has
- * failed
+ * failed: stores the list
  */
 
 static void
@@ -397,8 +410,8 @@ ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
 
 
 /*
- * replaces the list of variants by a new list, or by the same with one more
- * variant
+ * replaces the page's list of variants by a new list, or by the same with one
+ * more variant
  */
 
 static void
@@ -456,7 +469,7 @@ ngx_http_mcds_put_listed(void *data, ngx_uint_t rc,
 
 
 /*
- * called when the list of variants was read again, to which another worker may
+ * called when a page's list of variants was read again, as another worker may
  * have added a variant
  */
 
@@ -483,10 +496,10 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
 
 
 /*
- * Ends the store of a list of variants: the list is stored, or another list
- * has won.  In the latter case no request finds this variant: the worker that
- * has changed or removed the list knows more than a response requested before.
- * Waiting requests get the variant.
+ * Ends the store of a page's list of variants: the list is stored, or another
+ * list has won.  In the latter case no request finds this variant: the worker
+ * that has changed or removed the list knows more than a response requested
+ * before. Waiting requests get the variant.
  */
 
 static void
@@ -520,8 +533,8 @@ ngx_http_mcds_put_end(ngx_http_mcds_put_t *put)
 
 
 /*
- * chooses the variants to be dropped from the list to make room for another
- * one
+ * chooses the variants to be dropped from a page's list to make room for
+ * another one
  */
 
 static void
@@ -549,8 +562,8 @@ ngx_http_mcds_put_room(ngx_http_mcds_put_t *put)
 
 
 /*
- * chooses a variant to be dropped from the list; NULL: all that were looked at
- * are dropped already
+ * chooses a variant to be dropped from a page's list; NULL: all variants that
+ * were looked at are dropped already
  */
 
 static u_char *
@@ -560,8 +573,8 @@ ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put, ngx_uint_t n)
     ngx_uint_t   i, at;
 
     /*
-     * the last variants in the list may not be stored yet, or had no time to
-     * be requested again
+     * the last variants in a page's list may not be stored yet, or had no time
+     * to be requested again, so they are not dropped
      */
 
     n -= n / NGX_HTTP_MCDS_SPARED;
@@ -625,7 +638,7 @@ ngx_http_mcds_put_drops(ngx_http_mcds_put_t *put, u_char *hash)
 
 
 /*
- * removes the variants that were dropped from the list, to free memory in
+ * removes the variants that were dropped from a page's list, to free memory in
  * memcached
  */
 
@@ -653,7 +666,10 @@ static void
 ngx_http_mcds_put_retired(void *data, ngx_uint_t rc, ngx_uint_t found,
     uint64_t cas)
 {
-    /* a variant that memcached could not remove stays until it is evicted */
+    /*
+     * does nothing: a variant that was dropped and that memcached could not
+     * remove stays until it is evicted
+     */
 }
 
 
@@ -681,8 +697,8 @@ ngx_http_mcds_put_key(ngx_http_mcds_put_t *put, u_char *hash, ngx_str_t *key)
 
 
 /*
- * makes the list of variants to be stored under the key; NULL when out of
- * memory
+ * makes the page's list of variants to be stored under the key; NULL when out
+ * of memory
  */
 
 static ngx_mcds_value_t *
@@ -710,8 +726,8 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
         entry.sie = NGX_MCDS_ENTRY_UNSET;
 
         /*
-         * the new list keeps the purges that came before it, which the variant
-         * does not have
+         * the new list of variants keeps the purges of the page that came
+         * before it, which the variant does not have
          */
 
         if (put->list) {
@@ -892,5 +908,8 @@ static void
 ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
     ngx_mcds_snapshot_t *snapshot)
 {
-    /* a waiter of a store makes no lookup, so no result of one arrives */
+    /*
+     * does nothing: a waiter that only stores a variant, or its list, does not
+     * look it up, so this handler has no page to pass on
+     */
 }

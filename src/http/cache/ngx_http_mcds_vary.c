@@ -93,8 +93,8 @@ ngx_http_mcds_vary_key(ngx_http_request_t *r,
 
 
 /*
- * adds the values of a header to the hash of a variant; a header that a build
- * does not pass to the origin counts as absent
+ * adds the values of a request header to the hash that selects a variant; a
+ * header that a build does not pass to the origin counts as absent
  */
 
 static void
@@ -136,7 +136,10 @@ ngx_http_mcds_vary_response(ngx_http_request_t *r,
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    /* if the location ignores Vary, only "*" has set response->vary */
+    /*
+     * if the location ignores the response's Vary, only "*" has set
+     * response->vary
+     */
 
     if ((!response->vary && !response->encoded)
         || (ccf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY))
@@ -162,8 +165,8 @@ ngx_http_mcds_vary_response(ngx_http_request_t *r,
     response->vary = 0;
 
     /*
-     * a response with a coding, but without Vary, is a variant for requests
-     * that accept the coding
+     * a response with a Content-Encoding, but without Vary, is a variant for
+     * requests that accept that coding
      */
 
     if (response->encoded
@@ -203,8 +206,8 @@ ngx_http_mcds_vary_names(ngx_list_t *headers, ngx_str_t *names)
 
 
 /*
- * returns 1 if all requests that accept the same codings as this request also
- * accept the coding of the response
+ * returns 1 if all requests that accept the same codings (gzip, br, zstd) as
+ * this request also accept the coding of the response
  */
 
 static ngx_uint_t

@@ -19,8 +19,8 @@
 
 
 /*
- * the maximum number of lists of variants that a request follows, from one to
- * another that has just replaced it
+ * the maximum number of lists of variants of a page that a request follows,
+ * from one to another that has just replaced it
  */
 #define NGX_HTTP_MCDS_TURNS       4
 
@@ -78,7 +78,7 @@ extern ngx_http_mcds_varying_t  *ngx_http_mcds_varying;
 extern ngx_http_mcds_varying_t   ngx_http_mcds_vary_functions;
 
 
-/* functions for variants that only vary.c and variant_store.c use */
+/* functions for variants of pages that only vary.c and variant_store.c use */
 
 ngx_int_t ngx_http_mcds_vary_key(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_str_t *names, uint64_t generation,
@@ -87,8 +87,8 @@ ngx_uint_t ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * returns 1 if the list of variants was purged after the page ctx->snapshot
- * was requested from the origin
+ * returns 1 if the page was purged, as its list of variants says, after the
+ * variant ctx->snapshot was requested from the origin
  */
 
 #define ngx_http_mcds_vary_purged(ctx)                                        \
@@ -103,7 +103,8 @@ ngx_uint_t ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx);
 uint64_t ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * notes in an entry to be stored the purges that its list of variants has seen
+ * notes in the entry of a variant to be stored how many purges the page's list
+ * of variants has seen
  */
 
 void ngx_http_mcds_vary_note_purges(ngx_http_mcds_cache_ctx_t *ctx,
