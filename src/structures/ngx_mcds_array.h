@@ -223,8 +223,8 @@ typedef struct {
     ngx_uint_t              rc;
     ngx_uint_t              found;     /* 1: the array exists, as its head item
                                           does */
-    uint64_t                cas;       /* CAS value of the array's head item,
-                                          that of its key; 0: unknown */
+    uint64_t                cas;       /* CAS value of the array's head item;
+                                          0: unknown */
     uint32_t                crc;
 } ngx_mcds_array_done_t;
 

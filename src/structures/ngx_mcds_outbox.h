@@ -68,8 +68,10 @@ typedef struct {
     ngx_msec_t          told;          /* when the loss of sums was last
                                           logged */
 
-    ngx_msec_t          since;         /* when the first unsent sum was added,
-                                          or sums were last posted */
+    ngx_msec_t          since;         /* the later one of two times: when the
+                                          first unsent sum of counter changes
+                                          was added, and when sums were last
+                                          posted to a location */
     ngx_msec_t          retry;         /* earliest time of the next attempt to
                                           send the sums */
     ngx_msec_t          delay;         /* delay of the next attempt to send the

@@ -295,7 +295,7 @@ ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 
 /*
  * Remembers the list of headers that a page varies by.  The remembered list
- * has no reference of its page: with one the page would never be freed.
+ * holds no reference to its page: with one the page would never be freed.
  */
 
 void

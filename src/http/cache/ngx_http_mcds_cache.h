@@ -132,7 +132,7 @@ typedef struct {
     ngx_http_complex_value_t   *cache_key;   /* value of mcds_cache_key; NULL:
                                                 the default key */
     ngx_http_mcds_key_args_t   *key_args; /* which arguments of the URI are in
-                                             the default key, or NULL */
+                                             the default key; NULL: all */
     ngx_flag_t                  cache_status_header;
     ngx_flag_t                  cache_dry_run;
     ngx_flag_t                  cache_shared;
@@ -225,9 +225,9 @@ typedef struct {
 struct ngx_http_mcds_key_args_s {
     ngx_array_t                 names;    /* names of arguments of the URI,
                                              ngx_str_t, or patterns with "*" */
-    ngx_uint_t                  only;     /* only the arguments with these
-                                             names are part of the default key;
-                                             otherwise all others are */
+    ngx_uint_t                  only;     /* 1: the default key has only the
+                                             arguments of the URI in "names";
+                                             0: it has all others */
     ngx_uint_t                  sort;
 };
 

@@ -274,8 +274,8 @@ ngx_http_mcds_store_replaced(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 if the response is not that of the location that decided on the
- * page: the access rules of another location may have made the response.
+ * Returns 1 if the response comes from another location than the one that
+ * decided to cache the page, such as the response of an access rule.
  */
 
 static ngx_uint_t
