@@ -126,8 +126,8 @@ typedef struct {
     uint64_t                    cas;   /* CAS value that the element must have,
                                           for SET and DELETE; 0: any */
     int64_t                     expiry;  /* expiry of the element in the table's
-                                            list of names, set by the caller for
-                                            CHECK */
+                                            list of names; the caller sets it if
+                                            kind is NGX_MCDS_TABLE_CHECK */
 
     ngx_uint_t                  rc;    /* result of the command for the
                                           element */

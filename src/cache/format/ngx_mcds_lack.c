@@ -10,19 +10,20 @@
 
 
 /*
- * a feature that a page's entry in memcached may need, and that is left out of
- * this build of mcds
+ * a feature that an entry of a page in memcached may need, and that
+ * MCDS_WITHOUT has left out of this build of mcds
  */
 
 typedef struct {
-    u_char       kind;        /* the kind of entries that need the left-out
-                                 feature; 0: none */
-    u_char       coding;      /* 1: an entry with a coding of its body needs
-                                 the left-out feature */
-    u_char       parts;       /* 1: an entry with a body in parts needs the
-                                 left-out feature */
-    u_char       ext;         /* the type of entries' extensions that needs the
-                                 left-out feature; 0: none */
+    u_char       kind;        /* the kind of a page's entry that needs the
+                                 feature that is left out; 0: none */
+    u_char       coding;      /* 1: a page whose body is compressed needs the
+                                 feature that is left out */
+    u_char       parts;       /* 1: a page whose body is stored in parts needs
+                                 the feature that is left out */
+    u_char       ext;         /* the type of an extension of a page's entry
+                                 that needs the feature that is left out; 0:
+                                 none */
     char        *why;
 } ngx_mcds_lack_t;
 

@@ -704,8 +704,8 @@ ngx_http_mcds_array_known(ngx_mcds_array_content_t *content,
     }
 
     /*
-     * the text of the values that earlier edits append is copied, since the
-     * next edit frees it when it appends more
+     * the set gets a copy of the values that earlier requests append to the
+     * array: their text is freed when the next request appends more
      */
 
     p = ngx_pnalloc(content->pool, len - memo->added);
