@@ -78,8 +78,9 @@ struct ngx_mcds_lease_s {
                                           lease */
     unsigned             doubt:1;      /* the add of the lease's item had no
                                           reply: the item is looked for */
-    unsigned             answered:1;   /* memcached has replied after an add
-                                          without a reply */
+    unsigned             answered:1;   /* 1: the reply to the add of the lease's
+                                          item was lost, but memcached has
+                                          replied to a later command */
     ngx_str_t            key;
 };
 

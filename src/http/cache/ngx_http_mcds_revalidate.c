@@ -393,8 +393,8 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     /*
-     * the page's flag NGX_MCDS_ENTRY_ABSOLUTE belongs to its header Location,
-     * and its other flags to its lifetime
+     * the flag ABSOLUTE comes from the response that has the header Location,
+     * the page's other flags from the one that sets its lifetime
      */
 
     absolute = (ngx_http_mcds_stored_find(*headers, &ngx_http_mcds_location,

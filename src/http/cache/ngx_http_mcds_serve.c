@@ -317,17 +317,19 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Lets sendfile() send the body of a page whose copy is in a memory file.  An
- * HTTP/2 connection sends the bytes from memory: each frame would take a call
- * of sendfile().
+ * Lets sendfile() send the body of a page whose copy is in a memory file, if
+ * that is less work than to send the bytes from memory: with HTTP/2, each frame
+ * would take a call of sendfile(), and with "aio threads", a thread would call
+ * it, although a memory file never blocks.
  */
 
 static ngx_int_t
 ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
     ngx_buf_t *b)
 {
-    ngx_file_t        *file;
-    ngx_mcds_value_t  *value;
+    ngx_file_t                *file;
+    ngx_mcds_value_t          *value;
+    ngx_http_core_loc_conf_t  *clcf;
 
     value = snapshot->value;
 
@@ -336,6 +338,12 @@ ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
         || r->stream
         || !r->connection->sendfile)
     {
+        return NGX_OK;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (clcf->aio == NGX_HTTP_AIO_THREADS) {
         return NGX_OK;
     }
 
