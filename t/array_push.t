@@ -199,6 +199,14 @@ ok($h->wait_log(qr/"mcds_array_push" has lost \d+ values/), 'that is said');
 $h->get('/slow?n=3') for 1 .. 10;
 is($h->log_count(qr/"mcds_array_push" has lost/) <= $t->workers(2), 1,
     'not each time');
+$h->signal('QUIT');
+$h->wait_exit();
+
+my $lost = 0;
+
+$lost += $_ for $h->log() =~ /"mcds_array_push" has lost (\d+) values/g;
+is($lost, 11, 'the last ones are said when nginx ends');
+
 $f->refuse(0);
 
 $t->done();

@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_timer.h"
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_json_lines.h"
 #include "ngx_http_mcds_param_type.h"
@@ -45,6 +46,18 @@ static void ngx_http_mcds_push_done(void *data, ngx_mcds_array_done_t *done);
 static void ngx_http_mcds_push_appended(void *data,
     ngx_mcds_array_done_t *done);
 static void ngx_http_mcds_push_lost(ngx_mcds_stat_t *stat, ngx_uint_t rc);
+static void ngx_http_mcds_push_say(void);
+static void ngx_http_mcds_push_said_handler(ngx_event_t *ev);
+
+
+/* the values that this worker has lost and not logged, and the last failure */
+
+static ngx_uint_t   ngx_http_mcds_push_losses;
+static ngx_uint_t   ngx_http_mcds_push_rc;
+
+/* is set as long as no further loss is logged */
+
+static ngx_event_t  ngx_http_mcds_push_timer;
 
 
 static ngx_http_mcds_param_t  ngx_http_mcds_push_params[] = {
@@ -270,22 +283,53 @@ ngx_http_mcds_push_appended(void *data, ngx_mcds_array_done_t *done)
 static void
 ngx_http_mcds_push_lost(ngx_mcds_stat_t *stat, ngx_uint_t rc)
 {
-    static ngx_uint_t  lost, said;
-    static ngx_msec_t  last;
-
     ngx_http_mcds_stat_failed(stat, rc);
 
-    lost++;
+    ngx_http_mcds_push_losses++;
+    ngx_http_mcds_push_rc = rc;
 
-    if (said && ngx_current_msec - last < NGX_HTTP_MCDS_PUSH_SAY) {
-        return;
+    if (!ngx_http_mcds_push_timer.timer_set) {
+        ngx_http_mcds_push_say();
     }
+}
+
+
+static void
+ngx_http_mcds_push_say(void)
+{
+    ngx_event_t  *timer;
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "\"mcds_array_push\" has lost %ui values, the last one: %s",
-                  lost, ngx_mcds_strerror(rc));
+                  ngx_http_mcds_push_losses,
+                  ngx_mcds_strerror(ngx_http_mcds_push_rc));
 
-    lost = 0;
-    said = 1;
-    last = ngx_current_msec;
+    ngx_http_mcds_push_losses = 0;
+
+    timer = &ngx_http_mcds_push_timer;
+
+    if (timer->handler == NULL) {
+        ngx_mcds_timer_init(timer, ngx_http_mcds_push_said_handler);
+        timer->cancelable = 1;
+    }
+
+    ngx_add_timer(timer, NGX_HTTP_MCDS_PUSH_SAY);
+}
+
+
+static void
+ngx_http_mcds_push_said_handler(ngx_event_t *ev)
+{
+    if (ngx_http_mcds_push_losses) {
+        ngx_http_mcds_push_say();
+    }
+}
+
+
+void
+ngx_http_mcds_push_exit(ngx_cycle_t *cycle)
+{
+    if (ngx_http_mcds_push_losses) {
+        ngx_http_mcds_push_say();
+    }
 }

@@ -142,6 +142,11 @@ ngx_int_t ngx_http_mcds_array_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_mcds_push_handler(ngx_http_request_t *r);
 
 
+/* Logs the last lost values of mcds_array_push when a worker exits. */
+
+void ngx_http_mcds_push_exit(ngx_cycle_t *cycle);
+
+
 /* The content handler of mcds_table_api. */
 
 ngx_int_t ngx_http_mcds_table_handler(ngx_http_request_t *r);

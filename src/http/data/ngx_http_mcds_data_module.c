@@ -91,7 +91,7 @@ ngx_module_t  ngx_http_mcds_data_module = {
     ngx_http_mcds_data_init_process,       /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
+    ngx_http_mcds_push_exit,               /* exit process */
     NULL,                                  /* exit master */
     NGX_MODULE_V1_PADDING
 };
