@@ -235,7 +235,11 @@ cmp_ok($master[-1], '<=', $master[0] + 10 * 88,
 SKIP: {
     skip 'the one process has the requests, too', 1 if $t->mode() eq 'single';
 
-    cmp_ok($rss[-1], '<=', $rss[0], 'nor does it grow') or diag("@rss");
+    # pages of the program that it touches late count once
+
+    my ($most) = sort { $b <=> $a } @rss[0 .. 5];
+
+    cmp_ok($rss[-1], '<=', $most, 'nor does it grow') or diag("@rss");
 }
 
 $t->done();
