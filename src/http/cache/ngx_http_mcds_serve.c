@@ -335,7 +335,7 @@ ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
 
     if (value->fd == NGX_INVALID_FILE
         || !b->memory
-        || r->stream
+        || r->http_version >= NGX_HTTP_VERSION_20
         || !r->connection->sendfile)
     {
         return NGX_OK;
