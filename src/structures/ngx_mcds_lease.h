@@ -23,8 +23,8 @@ typedef struct ngx_mcds_lease_s  ngx_mcds_lease_t;
 
 
 /*
- * The data in the lease of a page for workers that do not own the lease: those
- * left by a failed owner, or the id of the present owner.
+ * The data in the lease of a page for workers that do not own the lease: the
+ * data that a failed owner has left, or the id of the present owner.
  */
 
 typedef struct {

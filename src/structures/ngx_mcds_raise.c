@@ -37,8 +37,8 @@
 #define NGX_MCDS_RAISE_LEN        64
 
 /*
- * the time after which a worker checks again that memcached keeps the marks of
- * counters, their expiry in years; seconds
+ * seconds after which a worker checks again that a memcached server preserves
+ * the marks of durable counters: an expiry of the item that is years ahead
  */
 #define NGX_MCDS_RAISE_DOUBT      60
 

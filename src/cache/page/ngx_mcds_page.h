@@ -114,8 +114,8 @@ struct ngx_mcds_waiter_s {
     unsigned            waited:1;      /* the request has waited for the page,
                                           which is not counted yet */
     unsigned            parked:1;      /* the request has waited for the page
-                                          since parked_at; reset by the
-                                          caller */
+                                          since parked_at; the caller resets
+                                          this flag */
     unsigned            building:1;
     unsigned            takeover:1;    /* the request waited for the page, and
                                           then builds it itself */
