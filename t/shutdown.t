@@ -164,7 +164,7 @@ my %in = enter('quit');
 $a->signal('QUIT');
 ok(wait_for(sub { $a->leaving() && !$a->workers() }, 5 * $second),
     'QUIT: the workers finish what they have');
-ok(!eval { conn($a->port()) }, 'and take nothing new');
+ok(wait_for(sub { !eval { conn($a->port()) } }), 'and take nothing new');
 
 let_go('quit');
 
