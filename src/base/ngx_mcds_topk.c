@@ -454,7 +454,7 @@ ngx_mcds_topk_encode(ngx_mcds_topk_t *topk, size_t size,
         floor = ngx_max(floor, order[n]->count);
     }
 
-    value = ngx_mcds_value_create(len + 2, log);
+    value = ngx_mcds_value_create(len + NGX_MCDS_VALUE_SPARE, log);
 
     if (value == NULL) {
         ngx_free(order);

@@ -163,7 +163,7 @@ ngx_mcds_result_value(ngx_mcds_result_t *result, ngx_log_t *log)
      * the copy of a value has room for a CRLF, so that it may be stored again
      */
 
-    value = ngx_mcds_value_create(result->len + 2, log);
+    value = ngx_mcds_value_create(result->len + NGX_MCDS_VALUE_SPARE, log);
     if (value == NULL) {
         return NULL;
     }

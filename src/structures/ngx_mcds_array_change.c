@@ -485,7 +485,8 @@ ngx_mcds_array_write_part(ngx_mcds_array_work_t *work)
     p = round->rest->data + round->pos;
     end = ngx_mcds_array_cut(p, round->rest->data + round->rest->len);
 
-    value = ngx_mcds_value_create(end - p + 2, ngx_cycle->log);
+    value = ngx_mcds_value_create(end - p + NGX_MCDS_VALUE_SPARE,
+                                  ngx_cycle->log);
     if (value == NULL) {
         return NGX_ERROR;
     }
@@ -628,7 +629,8 @@ ngx_mcds_array_make_head(ngx_mcds_array_work_t *work)
                                   + 2 * NGX_INT_T_LEN)
            + len;
 
-    round->head = ngx_mcds_value_create(size + 2, ngx_cycle->log);
+    round->head = ngx_mcds_value_create(size + NGX_MCDS_VALUE_SPARE,
+                                        ngx_cycle->log);
 
     if (round->head == NULL) {
         return NGX_ERROR;
@@ -859,7 +861,7 @@ ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos, ngx_mcds_value_t *b)
 
     size = (a ? a->len - pos + 1 : 0) + (b ? b->len : 0);
 
-    value = ngx_mcds_value_create(size + 2, ngx_cycle->log);
+    value = ngx_mcds_value_create(size + NGX_MCDS_VALUE_SPARE, ngx_cycle->log);
     if (value == NULL) {
         return NULL;
     }

@@ -83,7 +83,8 @@ ngx_mcds_array_append(ngx_mcds_array_t *array, ngx_str_t *lines,
 
     job->handler = handler;
     job->data = data;
-    job->text = ngx_mcds_value_create(lines->len + 2, ngx_cycle->log);
+    job->text = ngx_mcds_value_create(lines->len + NGX_MCDS_VALUE_SPARE,
+                                      ngx_cycle->log);
 
     if (job->text == NULL) {
         ngx_free(job);
@@ -334,7 +335,8 @@ ngx_mcds_array_gather(ngx_mcds_array_work_t *work)
         len += job->text->len;
     }
 
-    work->text = ngx_mcds_value_create(len + 2, ngx_cycle->log);
+    work->text = ngx_mcds_value_create(len + NGX_MCDS_VALUE_SPARE,
+                                       ngx_cycle->log);
     if (work->text == NULL) {
         return NGX_ERROR;
     }

@@ -273,7 +273,8 @@ ngx_mcds_log_new_frame(ngx_mcds_log_writer_t *writer, uint64_t chunk,
     host = ngx_cycle->hostname;
 
     frame->value = ngx_mcds_value_create(NGX_MCDS_LOG_HEAD
-                                         + ngx_min(host.len, 255) + len + 2,
+                                         + ngx_min(host.len, 255) + len
+                                         + NGX_MCDS_VALUE_SPARE,
                                          ngx_cycle->log);
     if (frame->value == NULL) {
         ngx_free(frame);

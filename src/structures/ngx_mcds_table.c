@@ -177,7 +177,8 @@ ngx_mcds_table_store(ngx_mcds_table_change_t *change,
 
         item->expiry = req.ttl ? (int64_t) ngx_time() + req.ttl : 0;
 
-        value = ngx_mcds_value_create(item->value.len + 2, ngx_cycle->log);
+        value = ngx_mcds_value_create(item->value.len + NGX_MCDS_VALUE_SPARE,
+                                      ngx_cycle->log);
         if (value == NULL) {
             return NGX_ERROR;
         }

@@ -253,7 +253,8 @@ ngx_mcds_table_compact_edit(void *data, ngx_mcds_array_content_t *content,
     }
 
     if (len) {
-        edit->text = ngx_mcds_value_create(len + 2, ngx_cycle->log);
+        edit->text = ngx_mcds_value_create(len + NGX_MCDS_VALUE_SPARE,
+                                           ngx_cycle->log);
         if (edit->text == NULL) {
             goto done;
         }

@@ -317,7 +317,8 @@ ngx_mcds_top_try(ngx_mcds_top_t *top)
                        + top->keys * NGX_MCDS_TOPK_RANKED;
     }
 
-    value = ngx_mcds_value_create(state->trial + 2, ngx_cycle->log);
+    value = ngx_mcds_value_create(state->trial + NGX_MCDS_VALUE_SPARE,
+                                  ngx_cycle->log);
     if (value == NULL) {
         ngx_mcds_top_take_back(top, "out of memory");
         return;

@@ -776,7 +776,7 @@ ngx_http_mcds_array_text(ngx_str_t *line, ngx_uint_t n)
         len += line[i].len + 1;
     }
 
-    text = ngx_mcds_value_create(len + 2, ngx_cycle->log);
+    text = ngx_mcds_value_create(len + NGX_MCDS_VALUE_SPARE, ngx_cycle->log);
     if (text == NULL) {
         return NULL;
     }
