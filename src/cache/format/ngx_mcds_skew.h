@@ -21,6 +21,9 @@
  */
 #define NGX_MCDS_SKEW_MAX  5000
 
+/* the maximum difference of the clocks of two hosts that is expected, ms */
+#define NGX_MCDS_SKEW      1000
+
 
 /*
  * Corrects the times of an entry, but not its value, before the entry is judged

@@ -9,6 +9,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_newer.h"
 #include "ngx_mcds_purge.h"
+#include "ngx_mcds_skew.h"
 
 
 /*
@@ -57,7 +58,7 @@ ngx_mcds_newer_time(ngx_mcds_entry_t *entry)
     uint64_t  time, purged;
 
     time = entry->created;
-    purged = entry->expire + NGX_MCDS_PURGE_SKEW;
+    purged = entry->expire + NGX_MCDS_SKEW;
 
     switch (entry->kind) {
 

@@ -12,10 +12,7 @@
 #include "ngx_mcds_lack.h"
 #include "ngx_mcds_page_store.h"
 #include "ngx_mcds_sign.h"
-
-
-/* the maximum difference of the clocks of two hosts that is expected, ms */
-#define NGX_MCDS_SKEW             1000
+#include "ngx_mcds_skew.h"
 
 
 static ngx_int_t ngx_mcds_store_other(ngx_mcds_store_t *store,

@@ -22,10 +22,6 @@
 #include "ngx_mcds_entry.h"
 
 
-/* the maximum difference of the clocks of two hosts that is expected, ms */
-#define NGX_MCDS_PURGE_SKEW       1000
-
-
 typedef enum {
     /*
      * NGX_MCDS_PURGE_INVALIDATE: the page is marked as expired since a second,

@@ -13,6 +13,7 @@
 #include "ngx_mcds_newer.h"
 #include "ngx_mcds_purge_mark.h"
 #include "ngx_mcds_sign.h"
+#include "ngx_mcds_skew.h"
 
 
 static void ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge,
@@ -81,7 +82,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         now = purge->stamp;
 
         if (entry.kind == NGX_MCDS_ENTRY_VARY) {
-            ngx_mcds_entry_purge(value, now - NGX_MCDS_PURGE_SKEW);
+            ngx_mcds_entry_purge(value, now - NGX_MCDS_SKEW);
 
         } else {
 
@@ -97,7 +98,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
             }
 
             ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
-                                now - NGX_MCDS_PURGE_SKEW);
+                                now - NGX_MCDS_SKEW);
         }
 
         if (purge->secrets) {
@@ -125,7 +126,7 @@ ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge, ngx_mcds_entry_t *entry)
 {
     if (purge->pool->replicas > 1) {
         purge->stamp = ngx_min(ngx_mcds_newer_after(entry, purge->now),
-                               purge->now + NGX_MCDS_PURGE_SKEW);
+                               purge->now + NGX_MCDS_SKEW);
     }
 }
 
