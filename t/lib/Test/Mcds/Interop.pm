@@ -179,7 +179,9 @@ sub agree {
 
     # a server's share varies with its name, which for a socket is random
 
-    is(scalar(grep { $_ > 0 } @items), 5, "$text: on 5 servers, @items");
+    my $least = $self->{m}[0]{unix} ? 0 : $n / 50;
+
+    is(scalar(grep { $_ > $least } @items), 5, "$text: on 5 servers, @items");
 }
 
 
