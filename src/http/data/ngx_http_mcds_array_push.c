@@ -299,6 +299,10 @@ ngx_http_mcds_push_say(void)
 {
     ngx_event_t  *timer;
 
+    if (ngx_http_mcds_push_losses == 0) {
+        return;
+    }
+
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "\"mcds_array_push\" has lost %ui values, the last one: %s",
                   ngx_http_mcds_push_losses,
@@ -320,16 +324,12 @@ ngx_http_mcds_push_say(void)
 static void
 ngx_http_mcds_push_said_handler(ngx_event_t *ev)
 {
-    if (ngx_http_mcds_push_losses) {
-        ngx_http_mcds_push_say();
-    }
+    ngx_http_mcds_push_say();
 }
 
 
 void
 ngx_http_mcds_push_exit(ngx_cycle_t *cycle)
 {
-    if (ngx_http_mcds_push_losses) {
-        ngx_http_mcds_push_say();
-    }
+    ngx_http_mcds_push_say();
 }

@@ -84,6 +84,7 @@ static ngx_int_t ngx_http_mcds_follow_head(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_follow_after(ngx_http_request_t *r,
     ngx_str_t *after);
 static void ngx_http_mcds_follow_cleanup(void *data);
+static void ngx_http_mcds_follow_unqueue(ngx_http_mcds_follow_t *follow);
 static void ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
     ngx_mcds_log_batch_t *batch);
 static ngx_int_t ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow,
@@ -275,15 +276,22 @@ ngx_http_mcds_follow_cleanup(void *data)
         ngx_mcds_log_cancel(follow->read);
     }
 
-    while (follow->nbatches) {
-        ngx_mcds_log_batch_unref(follow->batches[--follow->nbatches]);
-    }
+    ngx_http_mcds_follow_unqueue(follow);
 
     if (follow->known) {
         ngx_free(follow->known);
     }
 
     ngx_http_mcds_log_out_free(&follow->out);
+}
+
+
+static void
+ngx_http_mcds_follow_unqueue(ngx_http_mcds_follow_t *follow)
+{
+    while (follow->nbatches) {
+        ngx_mcds_log_batch_unref(follow->batches[--follow->nbatches]);
+    }
 }
 
 
@@ -454,9 +462,7 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
          * dropped here
          */
 
-        while (follow->nbatches) {
-            ngx_mcds_log_batch_unref(follow->batches[--follow->nbatches]);
-        }
+        ngx_http_mcds_follow_unqueue(follow);
 
         follow->dropped = 0;
         follow->state = NGX_HTTP_MCDS_FOLLOW_WAITING;
@@ -529,9 +535,7 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
         }
     }
 
-    while (follow->nbatches) {
-        ngx_mcds_log_batch_unref(follow->batches[--follow->nbatches]);
-    }
+    ngx_http_mcds_follow_unqueue(follow);
 
     return NGX_OK;
 }
