@@ -588,8 +588,7 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
     value = cf->args->elts;
 
     for (i = 1, off = 0; i < cf->args->nelts; i++) {
-        off |= (value[i].len == 3
-                && ngx_strncmp(value[i].data, "off", 3) == 0);
+        off |= ngx_http_mcds_is(&value[i], "off");
     }
 
     if (ccf->session_cookies == NULL && off && cf->args->nelts == 2) {

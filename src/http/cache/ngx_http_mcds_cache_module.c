@@ -436,9 +436,7 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
 
     name = &conf->cache;
 
-    if (name->data == NULL
-        || (name->len == 3 && ngx_strncmp(name->data, "off", 3) == 0))
-    {
+    if (name->data == NULL || ngx_http_mcds_is(name, "off")) {
         if (!ngx_http_mcds_purge_needs_pool(conf)) {
             return NGX_CONF_OK;
         }
@@ -461,7 +459,7 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
 
     mmcf->used = 1;
 
-    if (name->len == 2 && ngx_strncmp(name->data, "on", 2) == 0) {
+    if (ngx_http_mcds_is(name, "on")) {
 
         conf->cache_pool = mlcf->pool;
         name = NULL;

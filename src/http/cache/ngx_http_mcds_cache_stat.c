@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_stat.h"
@@ -70,9 +71,7 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
     name = conf->cache_label;
 
-    if (conf->purge_pool == NULL
-        || (name.len == 3 && ngx_strncmp(name.data, "off", 3) == 0))
-    {
+    if (conf->purge_pool == NULL || ngx_http_mcds_is(&name, "off")) {
         return NGX_CONF_OK;
     }
 

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds_sign.h"
+#include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_sign.h"
 
@@ -28,9 +29,7 @@ ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (cf->args->nelts == 2
-        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
-    {
+    if (cf->args->nelts == 2 && ngx_http_mcds_is(&value[1], "off")) {
         ccf->secrets = NULL;
         return NGX_CONF_OK;
     }

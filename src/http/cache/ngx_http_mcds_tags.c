@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_tags.h"
 
@@ -52,9 +53,7 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (cf->args->nelts == 2
-        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
-    {
+    if (cf->args->nelts == 2 && ngx_http_mcds_is(&value[1], "off")) {
         if (ccf->tags != NGX_CONF_UNSET_PTR) {
             return "is \"off\" beside tags";
         }

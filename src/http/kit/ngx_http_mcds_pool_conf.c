@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_pool.h"
 
 
@@ -152,8 +153,7 @@ ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if ((value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0)
-        || (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0))
+    if (ngx_http_mcds_is(&value[1], "on") || ngx_http_mcds_is(&value[1], "off"))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "pool name \"%V\" is reserved", &value[1]);
@@ -650,12 +650,12 @@ ngx_http_mcds_pool_on(ngx_conf_t *cf, ngx_uint_t *flag)
 
     value = cf->args->elts;
 
-    if (value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0) {
+    if (ngx_http_mcds_is(&value[1], "on")) {
         *flag = 1;
         return NULL;
     }
 
-    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
+    if (ngx_http_mcds_is(&value[1], "off")) {
         *flag = 0;
         return NULL;
     }
