@@ -70,6 +70,10 @@ http {
             mcds_counter $n key=$arg_k read async=20ms;
             mcds_return "$n";
         }
+        location = /ends {
+            mcds_counter $n key=ends ttl=1000s async=1s;
+            mcds_return "$n";
+        }
         location = /text {
             mcds_counter $n key=text async=20ms;
             mcds_return "$n";
@@ -96,6 +100,17 @@ EOT
 
 my $h = $t->nginx('h', $conf =~ s/%%WORKERS%%/2/r);
 my $one = $t->nginx('one', $conf =~ s/%%WORKERS%%/1/r);
+
+
+# a directive that only reads does not take the time to live from what another
+# one has counted and not yet sent; the first two counts are sent at once
+
+$one->get('/ends') for 1, 2;
+ok(wait_for(sub { ($m->get('ends') // 0) == 2 }), 'read: two counts are sent');
+$m->delete('ends');
+$one->get("/$_") for 'ends', 'read?k=ends';
+ok(wait_for(sub { defined $m->get('ends') }), 'read: the count is sent');
+ttl_between($m, 'ends', 900, 1000, 'read: the counter ends');
 
 
 # exact in the end, for a few operations

@@ -160,9 +160,16 @@ ngx_mcds_counter_async_change(ngx_mcds_counter_t *counter, int64_t delta,
 
     async->kept += delta;
     async->period = ngx_min(async->period, period);
-    async->counter.ttl = counter->ttl;
-    async->buffer = counter->buffer;
     async->stat = stat;
+
+    if (delta) {
+
+        /* a directive that only reads has none of these */
+
+        async->counter.ttl = counter->ttl;
+        async->counter.durable = counter->durable;
+        async->buffer = counter->buffer;
+    }
 
     if (!async->known) {
         return NGX_DECLINED;
