@@ -41,7 +41,7 @@ http {
     %%HTTP%%
     mcds_zone 8m;
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
-    mcds_pool hung { server 127.0.0.1:%%PORT_f%%; timeout 200ms;
+    mcds_pool hung { server 127.0.0.1:%%PORT_f%%; timeout 2s;
                      max_fails 1; fail_timeout 60s; }
     server {
         listen 127.0.0.1:%%PORT%%;
