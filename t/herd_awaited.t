@@ -224,7 +224,7 @@ for my $uri ('/fake/plain', '/fake/large', '/fake/vary', '/fake/signed') {
         grep { $_->{value} =~ /^MCDS/ } @set;
 
     is(scalar @pages, $uri =~ /vary/ ? 2 : 1, "$uri: is stored");
-    is(scalar(grep { sprintf('%016x', $_->{build}) ne substr $lock, 16 }
+    is(scalar(grep { sprintf('%016x', $_->{build}) ne substr $lock, 16, 16 }
         @pages), 0, "$uri: names the build");
 }
 

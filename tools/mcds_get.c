@@ -538,6 +538,10 @@ mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key)
 
         } else {
             mcds_put(lock, "state", json_string("held"));
+
+            if (kept.due) {
+                mcds_put(lock, "due", mcds_time(kept.due));
+            }
         }
 
         if (answer.has & NGX_MCDS_TTL) {

@@ -75,6 +75,12 @@ ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish, ngx_mcds_lease_pt handler,
         lease->page = 1;
         lease->at_once = wish->at_once;
         lease->kept = wish->left;
+
+        if (wish->due) {
+            lease->token_len = ngx_sprintf(lease->token + lease->token_len,
+                                           " %uL", wish->due)
+                               - lease->token;
+        }
     }
 
     lease->text.data = lease->token;
@@ -173,6 +179,18 @@ ngx_mcds_lease_read(u_char *data, size_t len, ngx_mcds_lease_left_t *kept)
 
     kept->owner = ngx_mcds_lease_owner_of(data, len);
 
+    if (kept->owner) {
+        n = NGX_MCDS_TOKEN * 2 + 1;
+
+        if (len > n
+            && ngx_mcds_parse_number(data + n, len - n, &kept->due) != NGX_OK)
+        {
+            kept->due = 0;
+        }
+
+        return NGX_DECLINED;
+    }
+
     n = sizeof(NGX_MCDS_LEASE_KEPT " ") - 1;
 
     if (len <= n || len >= NGX_MCDS_KEPT_LEN
@@ -208,8 +226,8 @@ ngx_mcds_lease_owner(ngx_mcds_lease_t *lease)
 
 
 /*
- * Returns the id of the owner in the token of a lease; 0 if the text is not a
- * token.
+ * Returns the id of the owner in the value of a lease; 0 if the value does not
+ * begin with a token.
  */
 
 static uint64_t
@@ -219,7 +237,9 @@ ngx_mcds_lease_owner_of(u_char *token, size_t len)
     uint64_t    owner;
     ngx_uint_t  i;
 
-    if (len != NGX_MCDS_TOKEN * 2) {
+    if (len < NGX_MCDS_TOKEN * 2
+        || (len > NGX_MCDS_TOKEN * 2 && token[NGX_MCDS_TOKEN * 2] != ' '))
+    {
         return 0;
     }
 
@@ -418,7 +438,7 @@ ngx_mcds_lease_looked(void *data, ngx_mcds_result_t *result)
     ngx_mcds_lease_t *lease = data;
 
     if (result->rc != NGX_MCDS_OK || result->cas == 0
-        || result->len > NGX_MCDS_KEPT_LEN)
+        || result->len > NGX_MCDS_LEASE_VALUE)
     {
         ngx_mcds_lease_failed(lease, NGX_MCDS_NOT_STORED);
         return;
@@ -478,7 +498,7 @@ ngx_mcds_lease_orphan(u_char *data, size_t len)
     ngx_queue_t       *q;
     ngx_mcds_lease_t  *lease;
 
-    if (len != NGX_MCDS_TOKEN * 2) {
+    if (ngx_mcds_lease_owner_of(data, len) == 0) {
         return 0;
     }
 
@@ -494,7 +514,10 @@ ngx_mcds_lease_orphan(u_char *data, size_t len)
     {
         lease = ngx_queue_data(q, ngx_mcds_lease_t, queue);
 
-        if (!lease->doubt && ngx_memcmp(data, lease->token, len) == 0) {
+        if (!lease->doubt
+            && len == lease->token_len
+            && ngx_memcmp(data, lease->token, len) == 0)
+        {
             return 0;
         }
     }

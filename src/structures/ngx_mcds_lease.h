@@ -36,6 +36,12 @@ typedef struct {
 
     uint64_t             owner;        /* id of the owner, see
                                           ngx_mcds_lease_owner(); 0: none */
+
+    /*
+     * time before which the owner does not expect to end its build of the page,
+     * ms since the epoch; 0: unknown
+     */
+    uint64_t             due;
 } ngx_mcds_lease_left_t;
 
 
@@ -80,6 +86,9 @@ typedef struct {
                                           open lease, or empty */
     ngx_mcds_lease_left_t *left;       /* gets the data in a page's lease; or
                                           NULL */
+    uint64_t               due;        /* with left: the time to show to other
+                                          workers, see ngx_mcds_lease_left_t;
+                                          0: none */
     unsigned               at_once:1;
 } ngx_mcds_lease_wish_t;
 
@@ -130,8 +139,8 @@ ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);
 
 /*
  * Reads the value of a lease.  Returns NGX_OK if ngx_mcds_lease_fail() has left
- * the value; otherwise NGX_DECLINED, and *kept is zeroed except for the owner,
- * if the value is a token.
+ * the value; otherwise NGX_DECLINED, and *kept is zeroed except for the owner
+ * and the time "due", if the value is a token.
  */
 
 ngx_int_t ngx_mcds_lease_read(u_char *data, size_t len,

@@ -26,6 +26,12 @@
 #define NGX_MCDS_KEPT_LEN         (sizeof(NGX_MCDS_LEASE_KEPT) + 3             \
                                    + 2 * NGX_INT64_LEN)
 
+/*
+ * the maximum length of the value of a page's lease: a token, which may be
+ * followed by milliseconds since the epoch, or what a released lease has left
+ */
+#define NGX_MCDS_LEASE_VALUE      (NGX_MCDS_TOKEN * 2 + 1 + NGX_INT64_LEN)
+
 
 struct ngx_mcds_lease_s {
     ngx_queue_t          queue;        /* link in the worker's queue of
@@ -61,7 +67,7 @@ struct ngx_mcds_lease_s {
     u_char               token[NGX_MCDS_LEASE_TEXT];
     u_char               next[NGX_MCDS_LEASE_TEXT];  /* text that replaces the
                                                         lease's token */
-    u_char               seen[NGX_MCDS_KEPT_LEN];
+    u_char               seen[NGX_MCDS_LEASE_VALUE];
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* the lease of a page, see
                                           ngx_mcds_key.h */

@@ -14,6 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_pace.h"
 #include "ngx_mcds_snapshot.h"
 #include "ngx_mcds_stat_sums.h"
 
@@ -87,6 +88,7 @@ struct ngx_mcds_waiter_s {
     ngx_event_t         timer;
     ngx_msec_t          wait;
     ngx_uint_t          max_waiters;
+    ngx_mcds_pace_t    *pace;
     uint64_t            cas;           /* CAS of the version of the page that
                                           the request has seen */
     ngx_msec_t          retry;         /* ms until a request may build the page
@@ -144,6 +146,9 @@ typedef struct {
                                           page at most, ms */
     ngx_uint_t          max_waiters;   /* maximum of the requests in this
                                           worker that wait for the page */
+    ngx_mcds_pace_t    *pace;          /* how long builds of such pages take;
+                                          must live as long as the waiter, or
+                                          NULL */
     uint64_t            cas;           /* CAS of the version of the page that
                                           the request has seen; 0: none */
     ngx_msec_t          backoff;       /* the pause without builds of the page

@@ -25,9 +25,11 @@ static void ngx_mcds_page_answered(ngx_mcds_page_t *page);
 void
 ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
 {
+    ngx_msec_t             left;
     ngx_mcds_lease_wish_t  wish;
 
     page->missing = 0;
+    page->lock_only = 0;
     page->lease_rc = NGX_MCDS_BUSY;
 
     ngx_mcds_page_ref(page);
@@ -39,6 +41,11 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
     wish.ttl = page->lock_age;
     wish.left = &page->kept;
     wish.at_once = at_once;
+
+    if (page->owner && page->owner->pace) {
+        left = ngx_mcds_pace_least(page->owner->pace, page->took);
+        wish.due = left ? ngx_mcds_now() + left : 0;
+    }
 
     if (ngx_mcds_lease_acquire(&wish, ngx_mcds_page_locked, page) == NGX_OK) {
         page->missing++;
@@ -74,7 +81,7 @@ ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
 
 
 void
-ngx_mcds_page_ask_again(ngx_mcds_page_t *page)
+ngx_mcds_page_ask_again(ngx_mcds_page_t *page, ngx_uint_t lock_only)
 {
     ngx_mcds_request_t  req;
 
@@ -96,6 +103,13 @@ ngx_mcds_page_ask_again(ngx_mcds_page_t *page)
 
     ngx_mcds_submit(page->pool, &req, &page->lease_op);
     page->missing++;
+
+    page->lock_only = lock_only;
+
+    if (lock_only) {
+        page->page_rc = NGX_MCDS_BUSY;
+        return;
+    }
 
     ngx_mcds_page_ask(page, page->base == 0);
 }

@@ -21,6 +21,9 @@
  */
 #define NGX_MCDS_HELD             100
 
+/* the same, at most, if the lock shows that the page is not due yet, ms */
+#define NGX_MCDS_HELD_MAX         1000
+
 
 static void ngx_mcds_page_late(ngx_mcds_page_t *page);
 static ngx_int_t ngx_mcds_page_judge(ngx_mcds_page_t *page);
@@ -67,10 +70,25 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 static ngx_int_t
 ngx_mcds_page_judge(ngx_mcds_page_t *page)
 {
+    ngx_uint_t            same;
     ngx_mcds_snapshot_t  *snapshot;
+
+    same = (page->kept.owner && page->kept.owner == page->awaited);
+
+    if (!same) {
+        ngx_mcds_page_due(page);
+    }
 
     if (page->kept.owner) {
         ngx_mcds_page_await(page, page->kept.owner);
+    }
+
+    if (page->lock_only && !same && ngx_mcds_answered(page->lease_rc)) {
+
+        /* the build has ended before its time: the page may be there */
+
+        ngx_mcds_page_ask_again(page, 0);
+        return NGX_OK;
     }
 
     switch (ngx_mcds_page_changed(page)) {
@@ -91,6 +109,10 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
         ngx_mcds_page_release(page);
 
         page->failed_until = 0;
+
+        if (page->state == NGX_MCDS_REMOTE) {
+            ngx_mcds_page_paced_elsewhere(page, snapshot);
+        }
 
         ngx_mcds_page_rest(page);
         ngx_mcds_page_keep(page, snapshot, page->purges);
@@ -187,7 +209,7 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
 static void
 ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 {
-    uint64_t  now;
+    uint64_t  now, held;
 
     if (page->lease_rc == NGX_MCDS_OK) {
         page->step = page->kept.step;
@@ -212,7 +234,13 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
         return;
     }
 
-    page->held_until = ngx_mcds_clock(ngx_current_msec) + NGX_MCDS_HELD;
+    held = NGX_MCDS_HELD;
+
+    if (page->due > now + held) {
+        held = ngx_min(page->due - now, NGX_MCDS_HELD_MAX);
+    }
+
+    page->held_until = ngx_mcds_clock(ngx_current_msec) + held;
     page->held_cas = page->base;
 
     ngx_mcds_page_follow(page, NGX_MCDS_REMOTE);
@@ -395,8 +423,8 @@ ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state)
 
     ngx_mcds_page_set_state(page, state);
 
-    page->poll_delay = NGX_MCDS_POLL_MIN;
-    page->poll_next = ngx_current_msec + NGX_MCDS_POLL_MIN;
+    page->poll_delay = 0;
+    ngx_mcds_page_set_next(page);
 
     sequence = ngx_mcds_page_sequence(page);
 

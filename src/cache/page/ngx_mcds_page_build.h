@@ -27,10 +27,11 @@ void ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once);
 
 /*
  * Asks memcached whether the lock of a page is still held, and for the page.
- * page->answered is called after both replies.
+ * page->answered is called after both replies.  With lock_only memcached is
+ * asked for the lock alone.
  */
 
-void ngx_mcds_page_ask_again(ngx_mcds_page_t *page);
+void ngx_mcds_page_ask_again(ngx_mcds_page_t *page, ngx_uint_t lock_only);
 
 
 /*
@@ -90,6 +91,22 @@ void ngx_mcds_page_begin(ngx_mcds_waiter_t *waiter);
  */
 
 void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
+
+
+/*
+ * Notes when the build is due that the page's lock, just read, shows; if the
+ * lock does not tell, this worker guesses that the build has begun now.
+ */
+
+void ngx_mcds_page_due(ngx_mcds_page_t *page);
+
+
+/*
+ * Sets the time of the next question to memcached about a page that another
+ * worker builds.
+ */
+
+void ngx_mcds_page_set_next(ngx_mcds_page_t *page);
 
 
 /*

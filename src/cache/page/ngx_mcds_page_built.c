@@ -218,10 +218,17 @@ ngx_mcds_store_create(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 static void
 ngx_mcds_store_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
 {
+    ngx_msec_t  took;
+
     ngx_mcds_stat_add(waiter->stat, NGX_MCDS_ZONE_BUILT_STORE + how, 1);
 
-    ngx_mcds_stat_time(waiter->stat, NGX_MCDS_ZONE_BUILD_TIME,
-                       ngx_current_msec - waiter->since);
+    took = ngx_current_msec - waiter->since;
+
+    ngx_mcds_stat_time(waiter->stat, NGX_MCDS_ZONE_BUILD_TIME, took);
+
+    if (how != NGX_MCDS_BUILD_FAILED && how != NGX_MCDS_BUILD_BACKOFF) {
+        ngx_mcds_page_paced(waiter, took);
+    }
 
     if (how == NGX_MCDS_BUILD_BACKOFF
         && waiter->has_old

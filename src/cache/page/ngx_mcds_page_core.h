@@ -105,6 +105,12 @@ struct ngx_mcds_page_s {
     ngx_event_t            poll;
     ngx_msec_t             poll_delay;
     ngx_msec_t             poll_next;
+    uint64_t               due;        /* time before which the build of the
+                                          page that requests wait for likely
+                                          does not end, ms since the epoch; 0:
+                                          unknown */
+    ngx_msec_t             took;       /* how long the last known build of the
+                                          page took, ms; 0: unknown */
     ngx_atomic_uint_t      sequence;
     uint32_t               number;     /* CRC of the page's key, the same in all
                                           workers */
@@ -167,6 +173,10 @@ struct ngx_mcds_page_s {
                                           built, was large */
     unsigned               whole:1;    /* the page is read from memcached with
                                           its value */
+    unsigned               lock_only:1; /* memcached was asked for the page's
+                                           lock, but not for the page */
+    unsigned               guessed:1;  /* the time "due" is not from the page's
+                                          lock, but a guess of this worker */
     unsigned               used:1;     /* a request has found the page since
                                           the last call of
                                           ngx_mcds_page_used() */

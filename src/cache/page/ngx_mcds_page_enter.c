@@ -31,6 +31,7 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
 
     waiter->wait = enter->wait;
     waiter->max_waiters = enter->max_waiters;
+    waiter->pace = enter->pace;
     waiter->refresh = enter->refresh;
     waiter->has_old = enter->has_old;
     waiter->cas = enter->cas;

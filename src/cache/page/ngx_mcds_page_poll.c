@@ -18,9 +18,10 @@
 
 /*
  * the longest time between two questions to memcached about a page that
- * another worker builds, ms
+ * another worker builds, ms; and before the page is due
  */
 #define NGX_MCDS_POLL_MAX         100
+#define NGX_MCDS_POLL_EARLY       250
 
 
 static ngx_int_t ngx_mcds_page_poll_here(ngx_mcds_page_t *page);
@@ -29,8 +30,7 @@ static ngx_int_t ngx_mcds_page_poll_here(ngx_mcds_page_t *page);
 void
 ngx_mcds_page_poll_handler(ngx_event_t *ev)
 {
-    ngx_uint_t        due;
-    ngx_msec_t        delay;
+    ngx_uint_t        now, early;
     ngx_atomic_t     *sequence;
     ngx_mcds_page_t  *page;
 
@@ -82,31 +82,87 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
         return;
     }
 
-    due = ((ngx_msec_int_t) (page->poll_next - ngx_current_msec) <= 0);
+    now = ((ngx_msec_int_t) (page->poll_next - ngx_current_msec) <= 0);
+
+    /*
+     * a page that is not due yet is not asked for while its lock shows the
+     * same build
+     */
+
+    early = (page->due > ngx_mcds_now());
 
     sequence = ngx_mcds_page_sequence(page);
 
     if (sequence && *sequence != page->sequence) {
         page->sequence = *sequence;
-        due = 1;
+        now = 1;
+        early = 0;
     }
 
-    if (!due) {
+    if (!now) {
         ngx_mcds_page_set_poll(page);
         return;
     }
+
+    ngx_mcds_page_set_next(page);
+
+    ngx_mcds_page_ask_again(page, early);
+}
+
+
+void
+ngx_mcds_page_due(ngx_mcds_page_t *page)
+{
+    ngx_msec_t          least;
+    ngx_mcds_waiter_t  *waiter;
+
+    page->due = page->kept.due;
+    page->guessed = 0;
+
+    if (page->due || page->kept.owner == 0) {
+        return;
+    }
+
+    waiter = page->owner ? page->owner : ngx_mcds_page_first_waiter(page);
+
+    if (waiter && waiter->pace) {
+        least = ngx_mcds_pace_least(waiter->pace, page->took);
+
+        page->due = least ? ngx_mcds_now() + least : 0;
+        page->guessed = 1;
+    }
+}
+
+
+void
+ngx_mcds_page_set_next(ngx_mcds_page_t *page)
+{
+    uint64_t    now;
+    ngx_msec_t  delay, most;
+
+    now = ngx_mcds_now();
+
+    if (page->due == 0) {
+        delay = ngx_min(page->poll_delay * 3 / 2 + 1, NGX_MCDS_POLL_MAX);
+
+    } else if (page->due > now) {
+        most = page->guessed ? NGX_MCDS_POLL_MAX : NGX_MCDS_POLL_EARLY;
+        delay = (ngx_msec_t) ngx_min((page->due - now) / 2, most);
+
+    } else {
+        delay = (ngx_msec_t) ngx_min((now - page->due) / 4, NGX_MCDS_POLL_MAX);
+    }
+
+    delay = ngx_max(delay, NGX_MCDS_POLL_MIN);
 
     /*
      * the random part of the delay between two questions about the page only
      * shortens the delay
      */
 
-    delay = ngx_min(page->poll_delay * 3 / 2 + 1, NGX_MCDS_POLL_MAX);
     page->poll_delay = delay;
     page->poll_next = ngx_current_msec + delay
                       - (ngx_msec_t) ngx_random() % (delay / 4 + 1);
-
-    ngx_mcds_page_ask_again(page);
 }
 
 
@@ -149,6 +205,7 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     ngx_mcds_value_unref(value);
 
     if (snapshot) {
+        ngx_mcds_page_paced_elsewhere(page, snapshot);
         ngx_mcds_page_rest(page);
 
         if (snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {

@@ -83,19 +83,30 @@ ngx_mcds_page_wait_handler(ngx_event_t *ev)
 ngx_mcds_waiter_t *
 ngx_mcds_page_next(ngx_mcds_page_t *page)
 {
-    ngx_queue_t        *q;
     ngx_mcds_waiter_t  *waiter;
+
+    waiter = ngx_mcds_page_first_waiter(page);
+
+    if (waiter) {
+        ngx_mcds_page_unqueue(waiter);
+    }
+
+    return waiter;
+}
+
+
+ngx_mcds_waiter_t *
+ngx_mcds_page_first_waiter(ngx_mcds_page_t *page)
+{
+    ngx_queue_t  *q;
 
     if (ngx_queue_empty(&page->waiters)) {
         return NULL;
     }
 
     q = ngx_queue_head(&page->waiters);
-    waiter = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
 
-    ngx_mcds_page_unqueue(waiter);
-
-    return waiter;
+    return ngx_queue_data(q, ngx_mcds_waiter_t, queue);
 }
 
 
@@ -126,6 +137,33 @@ ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
     if (how != NGX_MCDS_ZONE_WAIT_FULL) {
         ngx_mcds_stat_time(waiter->stat, NGX_MCDS_ZONE_WAIT_TIME,
                            ngx_current_msec - waiter->since);
+    }
+}
+
+
+void
+ngx_mcds_page_paced(ngx_mcds_waiter_t *waiter, ngx_msec_t took)
+{
+    if (waiter->pace == NULL || took == 0) {
+        return;
+    }
+
+    ngx_mcds_pace_add(waiter->pace, waiter->page->took, took);
+
+    waiter->page->took = took;
+}
+
+
+void
+ngx_mcds_page_paced_elsewhere(ngx_mcds_page_t *page,
+    ngx_mcds_snapshot_t *snapshot)
+{
+    ngx_mcds_waiter_t  *waiter;
+
+    waiter = ngx_mcds_page_first_waiter(page);
+
+    if (waiter && snapshot->entry.kind == NGX_MCDS_ENTRY_PAGE) {
+        ngx_mcds_page_paced(waiter, snapshot->entry.took);
     }
 }
 

@@ -46,11 +46,36 @@ ngx_mcds_waiter_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 
 
 /*
+ * Returns the first waiter in the queue of the requests that wait for a page,
+ * which stays there; NULL: the queue is empty.
+ */
+
+ngx_mcds_waiter_t *ngx_mcds_page_first_waiter(ngx_mcds_page_t *page);
+
+
+/*
  * If the request of a waiter has waited for its page, counts that the wait
  * ended as "how", one of NGX_MCDS_ZONE_WAIT_*, says.
  */
 
 void ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how);
+
+
+/*
+ * Notes how long a build of the waiter's page took that has ended, ms; see
+ * ngx_mcds_pace.h.
+ */
+
+void ngx_mcds_page_paced(ngx_mcds_waiter_t *waiter, ngx_msec_t took);
+
+
+/*
+ * Notes the same for a page that requests of this worker have waited for, and
+ * that another worker has built.
+ */
+
+void ngx_mcds_page_paced_elsewhere(ngx_mcds_page_t *page,
+    ngx_mcds_snapshot_t *snapshot);
 
 
 /*

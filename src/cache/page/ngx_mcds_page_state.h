@@ -12,7 +12,8 @@
  *   STORING   the page is built, and being stored; the lock is still held
  *   REMOTE    another worker or host has the lock; while requests wait here,
  *             the worker reads the lock and the page, every 5 ms to 100 ms,
- *             and at once when a worker of this host has ended a build
+ *             and at once when a worker of this host has ended a build; before
+ *             the page is due, if the lock tells, only the lock, less often
  *   LOCAL     another worker of this host builds; memcached is not asked
  *   PAUSED    as IDLE, after the origin has failed: requests that have a
  *             stale page start no build

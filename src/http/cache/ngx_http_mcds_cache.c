@@ -393,6 +393,7 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
                                                  ? ccf->cache_wait
                                                  : ccf->cache_lock_timeout);
     enter.max_waiters = ccf->cache_max_waiters;
+    enter.pace = &ccf->cache_pace;
     enter.cas = ctx->cas;
     enter.backoff = ccf->cache_backoff;
     enter.backoff_max = ccf->cache_backoff_max;

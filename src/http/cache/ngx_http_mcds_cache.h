@@ -186,6 +186,7 @@ typedef struct {
                                                      page after a first failed
                                                      one, ms; 0: off */
     ngx_msec_t                  cache_backoff_max;
+    ngx_mcds_pace_t             cache_pace;
     ngx_uint_t                  cache_local;      /* how copies of pages on
                                                      this host are served,
                                                      ngx_mcds_local_mode_e */

@@ -194,6 +194,7 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
 
     enter.lock_age = ccf->cache_lock_age;
     enter.cas = cas;
+    enter.pace = &ccf->cache_pace;
     enter.backoff = ccf->cache_backoff;
     enter.backoff_max = ccf->cache_backoff_max;
     enter.refresh = 1;

@@ -1,0 +1,47 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * How long the builds of a location's pages take, as a worker has seen them: a
+ * worker that builds a page tells the others the time before which it does not
+ * expect to end, so that they ask memcached seldom until then, and often when
+ * the page is due.  Mean and error are smoothed as in RFC 6298, 2, but the
+ * error by a half, so that a few regular builds suffice.
+ */
+
+
+#ifndef _NGX_MCDS_PACE_H_INCLUDED_
+#define _NGX_MCDS_PACE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+
+/* zeroed memory is a pace that has seen no build */
+
+typedef struct {
+    ngx_msec_t  mean;             /* smoothed time of a build, ms; 0: no build
+                                     was seen */
+    ngx_msec_t  error;            /* smoothed difference between the expected
+                                     and the real time of a build, ms */
+} ngx_mcds_pace_t;
+
+
+/*
+ * Adds the time of an ended build, ms.  last is the time of the build of the
+ * same page before this one, or 0.
+ */
+
+void ngx_mcds_pace_add(ngx_mcds_pace_t *pace, ngx_msec_t last, ngx_msec_t took);
+
+
+/*
+ * Returns the time that a build of a page will likely take at least, ms; 0:
+ * unknown.  last is the time of the last build of the page, or 0.
+ */
+
+ngx_msec_t ngx_mcds_pace_least(ngx_mcds_pace_t *pace, ngx_msec_t last);
+
+
+#endif /* _NGX_MCDS_PACE_H_INCLUDED_ */
