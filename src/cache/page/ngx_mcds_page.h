@@ -188,6 +188,16 @@ ngx_mcds_snapshot_t *ngx_mcds_page_known(ngx_mcds_waiter_t *waiter);
 
 
 /*
+ * Notes that a response with the body of a snapshot is sent on a connection
+ * that could use sendfile().  If the snapshot is this worker's copy of the
+ * page, and large, the copy moves into a memory file for later responses, see
+ * ngx_mcds_memfile.h.
+ */
+
+void ngx_mcds_page_sent(ngx_mcds_snapshot_t *snapshot);
+
+
+/*
  * Reads the page of a waiter from memcached.  The outcome is
  * NGX_MCDS_PAGE_FOUND, _MISSING or _FAILED; instead of the page, the list of
  * headers that it varies by may be found, or a mark, even that of a purge.

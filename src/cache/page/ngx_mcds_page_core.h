@@ -144,8 +144,9 @@ struct ngx_mcds_page_s {
     ngx_mcds_snapshot_t   *mine;       /* copy of the page in the memory of
                                           this worker, or NULL */
     ngx_queue_t            mine_lru;
-    ngx_uint_t             mine_reads; /* number of uses of this worker's copy
-                                          of the page */
+    ngx_uint_t             mine_sent;  /* number of responses with this
+                                          worker's copy of the page, see
+                                          ngx_mcds_page_sent() */
     uint64_t               mine_asked; /* time when memcached confirmed this
                                           worker's copy of the page */
     /*

@@ -23,10 +23,10 @@
 
 
 /*
- * the number of uses after which a worker's copy of a page moves into a file;
- * the move costs a write of the copy
+ * the number of responses after which a worker's copy of a page moves into a
+ * file; the move costs a write of the copy
  */
-#define NGX_MCDS_FILE_READS       4
+#define NGX_MCDS_FILE_SENT        4
 
 
 static size_t ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot);
@@ -82,7 +82,7 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
     ngx_mcds_page_drop(page);
 
     page->mine = ngx_mcds_snapshot_ref(snapshot);
-    page->mine_reads = 0;
+    page->mine_sent = 0;
     ngx_mcds_pages_kept += ngx_mcds_page_weight(snapshot);
 
     if (ngx_mcds_pages_mine.next == NULL) {
@@ -150,10 +150,6 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
         ngx_queue_remove(&page->mine_lru);
         ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
-        if (++page->mine_reads == NGX_MCDS_FILE_READS) {
-            ngx_mcds_page_file(page);
-        }
-
         snapshot = page->mine;
 
         /*
@@ -184,6 +180,19 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
     }
 
     return page->mine;
+}
+
+
+void
+ngx_mcds_page_sent(ngx_mcds_snapshot_t *snapshot)
+{
+    ngx_mcds_page_t  *page;
+
+    page = snapshot->page;
+
+    if (page->mine == snapshot && ++page->mine_sent == NGX_MCDS_FILE_SENT) {
+        ngx_mcds_page_file(page);
+    }
 }
 
 

@@ -333,9 +333,9 @@ ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
 
     value = snapshot->value;
 
-    if (value->fd == NGX_INVALID_FILE
-        || !b->memory
+    if (!b->memory
         || r->http_version >= NGX_HTTP_VERSION_20
+        || r->main_filter_need_in_memory
         || !r->connection->sendfile)
     {
         return NGX_OK;
@@ -344,6 +344,11 @@ ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
     if (clcf->aio == NGX_HTTP_AIO_THREADS) {
+        return NGX_OK;
+    }
+
+    if (value->fd == NGX_INVALID_FILE) {
+        ngx_mcds_page_sent(snapshot);
         return NGX_OK;
     }
 
