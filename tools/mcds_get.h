@@ -52,9 +52,9 @@ ngx_array_t *mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry,
 
 
 /*
- * Adds the properties of a page's body to the JSON object, and reads all parts
- * of the body.  secrets: an array of ngx_str_t, or NULL for no check of the
- * signature.
+ * Adds the properties of a page's body to the JSON object o, and reads all
+ * parts of the body.  secrets: the keys of mcds_cache_hmac_key that the page's
+ * signature is checked with, an array of ngx_str_t; NULL: no check.
  */
 
 void mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,

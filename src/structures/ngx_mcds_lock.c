@@ -507,8 +507,8 @@ ngx_mcds_lock_try(ngx_mcds_lock_t *lock)
         != NGX_OK)
     {
         /*
-         * the handler must not be called from inside of
-         * ngx_mcds_lock_acquire()
+         * the caller's handler must not be called from inside of
+         * ngx_mcds_lock_acquire(), so ngx_mcds_lock_refuse() posts an event
          */
 
         gate->trying = NULL;

@@ -364,8 +364,10 @@ ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
 
 
 /*
- * Counts a change although the counter's initial number could not be fetched:
- * from the number that this host knows or the configured one, or not at all.
+ * Ends the wait for the initial number of a counter, which the location of
+ * mcds_counter_init has not returned.  With fail=skip the change is not
+ * counted; otherwise the counter starts from the number that this host knows,
+ * or from the configured one.
  */
 
 static void

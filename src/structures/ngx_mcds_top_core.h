@@ -163,8 +163,10 @@ void ngx_mcds_top_count(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 
 
 /*
- * Sets up those fields of a list's new state by which the worker reads the list
- * of keys.  Returns NGX_OK, or NGX_ERROR if out of memory.
+ * Sets up those fields of "state" that are used to read the list of
+ * mcds_counter_top, the keys with the highest counts, from memcached; the state
+ * is new, and not yet top->state.  Returns NGX_OK, or NGX_ERROR if out of
+ * memory.
  */
 
 ngx_int_t ngx_mcds_top_read_create(ngx_mcds_top_t *top,

@@ -83,8 +83,9 @@ struct ngx_mcds_update_s {
                                          * ms; NULL: no delay
                                          */
 
-    unsigned                force:1;    /* the last attempt replaces the item,
-                                           even if it has changed */
+    unsigned                force:1;    /* the last attempt to update the item
+                                           replaces it even if another client
+                                           has changed it since it was read */
     unsigned                gone:1;     /* an item that was deleted after the
                                            read ends the update with
                                            NOT_FOUND */

@@ -96,7 +96,10 @@ ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);
 ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr);
 
 
-/* Changes the elements of a table that the array tr->items has. */
+/*
+ * Carries out a request to mcds_table_api that changes elements of a table:
+ * sets or deletes each of those that the array tr->items names.
+ */
 
 ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr);
 

@@ -147,7 +147,7 @@ char *ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd,
 /*
  * Call this when the configuration has been read: finds the pool, the log and
  * the format of each mcds_log and mcds_log_api.  NGX_ERROR (logged) if
- * directives with the same log disagree.
+ * directives that name the same log give it different parameters.
  */
 
 ngx_int_t ngx_http_mcds_log_resolve(ngx_conf_t *cf,

@@ -46,9 +46,11 @@ struct ngx_http_mcds_writeback_s {
      * fields for the posts of counts that this worker sends to the destination
      */
 
-    ngx_mcds_account_t         *account;  /* the sums of counts for the
-                                             destination, in shared memory;
-                                             NULL: nothing can be posted */
+    ngx_mcds_account_t         *account;  /* counts, in shared memory, that are
+                                             not yet posted to the location of
+                                             mcds_counter_writeback; NULL: there
+                                             is no room for them, and no count
+                                             is posted */
     ngx_event_t                 event;
     ngx_http_request_t         *request;  /* the post of counts that is under
                                              way, or NULL */
