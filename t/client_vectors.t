@@ -100,7 +100,8 @@ for my $n (0 .. $#lists) {
         my @servers = map { "server $_;" =~ s/=(\d+)/ weight=$1/r }
             split / /, $lists[$n];
 
-        $pools .= "mcds_pool $pool { distribution $distribution; @servers }\n";
+        $pools .= "mcds_pool $pool { distribution $distribution; "
+            . "timeout 2s; @servers }\n";
         $locations .= "location = /$pool { mcds_use $pool; mcds_counter \$n "
             . "key=\$arg_k; mcds_return \$n; }\n";
 
