@@ -14,8 +14,8 @@
 
 
 /*
- * the size in bytes of the buffer in which the encoder of a body passes its
- * output to the handler
+ * the size in bytes of the buffer in which the encoder of a body passes
+ * compressed bytes to its handler, an ngx_mcds_encoded_pt
  */
 #define NGX_MCDS_ENCODED          16384
 

@@ -119,8 +119,8 @@ ngx_int_t ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in,
 
 typedef struct {
     ngx_int_t    gzip;            /* weight of gzip in Accept-Encoding, in
-                                     thousandths; -1: gzip is not listed; the
-                                     fields below are alike */
+                                     thousandths; -1: gzip is not listed;
+                                     likewise zstd, identity and any ("*") */
     ngx_int_t    zstd;
     ngx_int_t    identity;
     ngx_int_t    any;

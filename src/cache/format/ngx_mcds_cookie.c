@@ -13,7 +13,8 @@ typedef struct {
     u_char      *start;
     u_char      *last;
     u_char      *tail;            /* start of the blanks at the end of the
-                                     cookie's name; last: none */
+                                     cookie's name; "last": there are no such
+                                     blanks */
     ngx_uint_t   decode;          /* 1: decode "%xx" in the cookie's name when
                                      it is compared */
 } ngx_mcds_cookie_t;
@@ -173,8 +174,8 @@ ngx_mcds_cookie_next(u_char *p, u_char *last, u_char ch)
 
 
 /*
- * returns 1 if some application reads one of the names from the cookie that
- * starts at p; the cookie's name ends at "end", where "=" may follow
+ * returns 1 if some application reads the cookie that starts at p as one of the
+ * names looked for; the cookie's name ends at "end", where "=" may follow
  */
 
 static ngx_uint_t
@@ -236,8 +237,8 @@ ngx_mcds_cookie_list(u_char *p, u_char *last, ngx_array_t *names)
 
 
 /*
- * returns 1 if one of the names stands before a "=" that is inside of the
- * value of another cookie or follows a separator, where some application
+ * returns 1 if one of the names looked for stands before a "=" that is inside
+ * of the value of another cookie or follows a separator, where some application
  * begins a cookie
  */
 

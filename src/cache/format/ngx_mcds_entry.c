@@ -226,8 +226,8 @@ ngx_mcds_entry_purged(ngx_mcds_entry_t *list, ngx_mcds_entry_t *variant)
     }
 
     /*
-     * the list of headers does not have the time of this purge any more; but
-     * the purge came after the request for the variant to its origin
+     * a page's list of headers remembers only its last purges, and not this
+     * one, which came after the request for the variant to its origin
      */
 
     return ngx_min(list->expire, variant->created - variant->took);

@@ -132,8 +132,8 @@
                                            page's signature, see
                                            ngx_mcds_sign.h */
 #define NGX_MCDS_ENTRY_EXT_ROUTE  4     /* type of the extension with the
-                                           page's route, see
-                                           ngx_http_mcds_route.h */
+                                           page's route (location, final
+                                           URI), see ngx_http_mcds_route.h */
 
 
 typedef struct {

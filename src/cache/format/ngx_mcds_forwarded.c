@@ -495,8 +495,8 @@ ngx_mcds_forwarded_write(u_char *p, ngx_str_t *name, ngx_str_t *value)
     if (ngx_mcds_forwarded_kind(name) == NGX_MCDS_FORWARDED_LIST) {
 
         /*
-         * the pairs of the header "Forwarded" are written after the room for
-         * their length, which is not known yet
+         * in the text of the cache key, the pairs of the header "Forwarded"
+         * are written after room for their length, which is not known yet
          */
 
         start = p + NGX_SIZE_T_LEN + sizeof(",:") - 1;

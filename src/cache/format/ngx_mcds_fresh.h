@@ -143,8 +143,9 @@ typedef struct {
                                      a lifetime from the origin are stored */
     unsigned      has_age:1;
     unsigned      has_expires:1;
-    unsigned      has_control:1;  /* the response has a Cache-Control that is
-                                     not in cc; Pragma is ignored then */
+    unsigned      has_control:1;  /* the response has a Cache-Control that the
+                                     configuration ignores: Pragma is ignored
+                                     then, too */
     unsigned      has_cdn:1;      /* the response has a CDN-Cache-Control that
                                      is not empty */
     unsigned      has_accel:1;

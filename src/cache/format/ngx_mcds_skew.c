@@ -138,7 +138,10 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     } else if (known) {
 
-        /* this page replaced another one, which the worker saw at that time */
+        /*
+         * the page counts as created when this worker last saw the page that
+         * it has replaced
+         */
 
         slot->made = slot->seen;
 

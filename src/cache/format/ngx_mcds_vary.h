@@ -40,7 +40,8 @@
 
 /*
  * a name in the list of headers that a page varies by which is no header: it
- * stands for the page's route, see ngx_http_mcds_route.h
+ * stands for the page's route (its location and final URI), see
+ * ngx_http_mcds_route.h
  */
 #define NGX_MCDS_VARY_ROUTE       "!route"
 
@@ -109,11 +110,12 @@ typedef struct {
                                      accepts, so far */
     ngx_uint_t    refused;        /* bits of the codings with weight 0 in the
                                      request's Accept-Encoding */
-    ngx_uint_t    kind;           /* how the values of the present header are
-                                     compared, ngx_mcds_variant_e */
+    ngx_uint_t    kind;           /* how values of the request header that is
+                                     being hashed are compared,
+                                     ngx_mcds_variant_e */
     unsigned      named:1;
-    unsigned      any:1;          /* the present header of the request has a
-                                     line */
+    unsigned      any:1;          /* the request has a line of the header that
+                                     is being hashed */
 } ngx_mcds_variant_t;
 
 
@@ -209,7 +211,7 @@ void ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names);
 
 /*
  * Returns 1 if the list of a page's variants has the one with this hash; body
- * is that of the entry which is the list.
+ * is the body of the list's entry.
  */
 
 ngx_uint_t ngx_mcds_vary_has(ngx_str_t *body, u_char *hash);
