@@ -41,11 +41,11 @@ typedef void (*ngx_mcds_body_pt)(void *data, ngx_uint_t rc);
 
 
 /*
- * Checks whether memcached has all parts of the body of a page's snapshot.
- * Unless window is 0, the first parts are also read; they stay in memory until
- * the handler returns, so that it can open the body without reading them
- * again.  The handler is called once, never from inside of this call.  Returns
- * NGX_ERROR, and calls no handler, if out of memory.
+ * Checks whether memcached has all parts of the body of a snapshot (a page in
+ * this worker's memory).  Unless window is 0, the first parts are also read;
+ * they stay in memory until the handler returns, so that it can open the body
+ * without reading them again.  The handler is called once, never from inside of
+ * this call.  Returns NGX_ERROR, and calls no handler, if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
@@ -115,8 +115,8 @@ void ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part);
 
 
 /*
- * Removes a page whose body is lost or damaged, given as a snapshot.  The page
- * is deleted only if memcached still has this version of it; the parts of its
+ * Removes from memcached a page whose body is lost or damaged.  The page is
+ * deleted only if memcached still has the version in snapshot; the parts of its
  * body expire after a minute.
  */
 

@@ -20,8 +20,8 @@
 
 /*
  * The limits of the parts of pages' bodies that requests of a worker share:
- * their number, and their bytes without the values.  Beyond these limits each
- * request reads its own parts.
+ * their number, and the bytes that describe them, without their data.  Beyond
+ * these limits each request reads its own parts.
  */
 #define NGX_MCDS_PARTS_BUCKETS    1024
 #define NGX_MCDS_PARTS            262144

@@ -43,12 +43,13 @@ struct ngx_mcds_body_part_s {
     ngx_queue_t          queue;       /* place of the part in the queue
                                          line->parts until it is requested from
                                          memcached */
-    ngx_queue_t          slots;       /* queue of the open bodies' slots that
-                                         wait for this part */
+    ngx_queue_t          slots;       /* queue of the slots (references by open
+                                         bodies) that wait for this part */
 
     ngx_mcds_value_t    *value;
     ngx_str_t            body;
-    size_t               len;         /* expected length of the part's data */
+    size_t               len;         /* expected length of the data in this
+                                         part of a body */
     ngx_uint_t           rc;
     void                *checked;     /* the secrets that have signed this part
                                          of a body, or NULL */
@@ -69,10 +70,10 @@ struct ngx_mcds_body_slot_s {
 
 
 /*
- * Makes a slot of an open body refer to part n of the body of a page's
- * snapshot. The part is read unless it is in memory already.  slot->waiting is
- * 1 while the part is being read; the event is posted when the part has
- * arrived.  Returns NGX_ERROR if out of memory.
+ * Makes a slot (a reference by an open body) refer to part n of the body of a
+ * page's snapshot.  The part is read unless it is in memory already.
+ * slot->waiting is 1 while the part is being read; the event is posted when the
+ * part has arrived.  Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,

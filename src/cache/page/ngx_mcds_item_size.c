@@ -194,9 +194,9 @@ ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
 
 
 /*
- * Finds out whether memcached accepts a length of a value: sends a value of
- * the full length of its level in ngx_mcds_item_size_levels, so that the reply
- * holds for all values of the level.
+ * Finds out whether memcached accepts a length of a value: sends a value of the
+ * next larger length in ngx_mcds_item_size_levels, so that the reply holds for
+ * all lengths between two of these.
  */
 
 static ngx_int_t

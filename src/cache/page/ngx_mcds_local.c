@@ -25,8 +25,8 @@
 #define NGX_MCDS_CLAIM_EXTEND     500
 
 /*
- * how long other workers can see in a claim to build a page that its last
- * build was for its own worker alone, as they cannot get the page, ms
+ * how long the claim to build a page tells other workers that they cannot get
+ * the page, as only the worker that built it last has it, ms
  */
 #define NGX_MCDS_CLAIM_ALONE      1000
 

@@ -18,7 +18,7 @@
 #include <ngx_core.h>
 
 
-/* zeroed memory is a pace that has seen no build */
+/* how long builds of a location's pages take; in zeroed memory: unknown */
 
 typedef struct {
     ngx_msec_t  mean;             /* smoothed time of a build, ms; 0: no build
@@ -29,8 +29,8 @@ typedef struct {
 
 
 /*
- * Adds the time of an ended build, ms.  last is the time of the build of the
- * same page before this one, or 0.
+ * Adds the time that a build of a page took, ms, to the mean of the location's
+ * builds.  last is the time of the page's build before this one, or 0.
  */
 
 void ngx_mcds_pace_add(ngx_mcds_pace_t *pace, ngx_msec_t last, ngx_msec_t took);

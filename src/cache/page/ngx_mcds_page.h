@@ -146,9 +146,9 @@ typedef struct {
                                           page at most, ms */
     ngx_uint_t          max_waiters;   /* maximum of the requests in this
                                           worker that wait for the page */
-    ngx_mcds_pace_t    *pace;          /* how long builds of such pages take;
-                                          must live as long as the waiter, or
-                                          NULL */
+    ngx_mcds_pace_t    *pace;          /* how long builds of the location's
+                                          pages take, or NULL; must live as
+                                          long as the waiter */
     uint64_t            cas;           /* CAS of the version of the page that
                                           the request has seen; 0: none */
     ngx_msec_t          backoff;       /* the pause without builds of the page

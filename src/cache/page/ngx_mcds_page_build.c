@@ -21,7 +21,10 @@
  */
 #define NGX_MCDS_HELD             100
 
-/* the same, at most, if the lock shows that the page is not due yet, ms */
+/*
+ * the longest time for which a request does not try again to refresh a page
+ * whose lock shows that another worker's build will take that long, ms
+ */
 #define NGX_MCDS_HELD_MAX         1000
 
 
@@ -85,7 +88,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
     if (page->lock_only && !same && ngx_mcds_answered(page->lease_rc)) {
 
-        /* the build has ended before its time: the page may be there */
+        /* the page's build has ended early: memcached may have the page */
 
         ngx_mcds_page_ask_again(page, 0);
         return NGX_OK;

@@ -94,8 +94,9 @@ void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
 
 
 /*
- * Notes when the build is due that the page's lock, just read, shows; if the
- * lock does not tell, this worker guesses that the build has begun now.
+ * Notes the time before which the build of a page likely does not end, from the
+ * page's lock, which was just read; if the lock does not tell, this worker
+ * guesses the time, as if the build had begun now.
  */
 
 void ngx_mcds_page_due(ngx_mcds_page_t *page);

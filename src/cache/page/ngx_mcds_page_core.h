@@ -37,7 +37,8 @@ struct ngx_mcds_page_s {
                                           NULL */
     ngx_mcds_read_t       *confirm;    /* command of this turn of the event
                                           loop that asks memcached to confirm
-                                          the list of headers, or NULL */
+                                          the list of headers that the page
+                                          varies by, or NULL */
     ngx_mcds_snapshot_t   *list;       /* the list of headers that the page
                                           varies by, as last seen, or NULL */
     /*
@@ -70,9 +71,9 @@ struct ngx_mcds_page_s {
     uint64_t               awaited;    /* id of the page's build that requests
                                           wait for, here or elsewhere; 0:
                                           unknown */
-    uint64_t               before;     /* id of the build before "awaited":
-                                          requests may still find its page
-                                          now */
+    uint64_t               before;     /* id of the page's build before the
+                                          awaited one: requests may still find
+                                          the page of that build */
 
     /*
      * the function that is called when memcached has replied about the page
@@ -94,8 +95,8 @@ struct ngx_mcds_page_s {
                                           is checked whether all parts of its
                                           body are there */
 
-    ngx_mcds_cut_t         cut;        /* parts of the body of the last version
-                                          seen in memcached that had parts */
+    ngx_mcds_cut_t         cut;        /* parts of the body of the page's last
+                                          version in memcached that had parts */
     uint64_t               cut_cas;    /* CAS of the last version of the page
                                           with a body in parts; 0: none */
     void                  *cut_signed; /* the secrets that have signed the last
@@ -118,14 +119,16 @@ struct ngx_mcds_page_s {
     uint64_t               held_until; /* time before which no refresh of the
                                           page asks for its lock again, which
                                           another worker held; 0: any may */
-    uint64_t               held_cas;   /* CAS of the version of the page to
-                                          which held_until applies */
+    uint64_t               held_cas;   /* CAS of the version of the page whose
+                                          refresh does not ask for the lock
+                                          before held_until */
 
     ngx_msec_t             backoff;    /* the pause without builds of the page
                                           after a failed one, ms */
     ngx_msec_t             backoff_max;
-    ngx_mcds_lease_left_t  kept;       /* state that the last worker with the
-                                          page's lock has left */
+    ngx_mcds_lease_left_t  kept;       /* data in the page's lock, such as the
+                                          number of failed builds, as last
+                                          read */
     ngx_uint_t             step;       /* failed builds of the page in a row
                                           that this worker knows of */
     /*
@@ -176,8 +179,9 @@ struct ngx_mcds_page_s {
                                           its value */
     unsigned               lock_only:1; /* memcached was asked for the page's
                                            lock, but not for the page */
-    unsigned               guessed:1;  /* the time "due" is not from the page's
-                                          lock, but a guess of this worker */
+    unsigned               guessed:1;  /* the time when the page's build is due
+                                          is not from the page's lock, but a
+                                          guess of this worker */
     unsigned               used:1;     /* a request has found the page since
                                           the last call of
                                           ngx_mcds_page_used() */

@@ -18,7 +18,8 @@
 
 /*
  * the longest time between two questions to memcached about a page that
- * another worker builds, ms; and before the page is due
+ * another worker builds, ms; and the longest time between them while the page's
+ * lock shows that the build is not due yet
  */
 #define NGX_MCDS_POLL_MAX         100
 #define NGX_MCDS_POLL_EARLY       250
@@ -85,8 +86,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     now = ((ngx_msec_int_t) (page->poll_next - ngx_current_msec) <= 0);
 
     /*
-     * a page that is not due yet is not asked for while its lock shows the
-     * same build
+     * before a page's build is due, memcached is asked only whether the page's
+     * lock still shows the same build
      */
 
     early = (page->due > ngx_mcds_now());

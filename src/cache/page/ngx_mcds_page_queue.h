@@ -70,8 +70,8 @@ void ngx_mcds_page_paced(ngx_mcds_waiter_t *waiter, ngx_msec_t took);
 
 
 /*
- * Notes the same for a page that requests of this worker have waited for, and
- * that another worker has built.
+ * Notes how long another worker took to build a page that requests of this
+ * worker have waited for; see ngx_mcds_pace.h.
  */
 
 void ngx_mcds_page_paced_elsewhere(ngx_mcds_page_t *page,

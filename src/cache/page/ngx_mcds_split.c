@@ -84,7 +84,8 @@ struct ngx_mcds_split_s {
 
     ngx_event_t            low;         /* event that calls the handler of
                                            ngx_mcds_split_wait(), when few
-                                           bytes are pending */
+                                           bytes of the body are not
+                                           acknowledged */
     void                 (*low_handler)(void *data);
     void                  *low_data;
     size_t                 low_pending;
@@ -250,7 +251,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
 }
 
 
-/* Makes the value that was filled with the body's data its next part. */
+/* Appends the value that was filled with data to the parts of a body. */
 
 static ngx_int_t
 ngx_mcds_split_piece(ngx_mcds_split_t *split)
