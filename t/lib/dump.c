@@ -84,8 +84,9 @@ dump_init(ngx_conf_t *cf)
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
     /*
-     * the handler runs in the preaccess phase, which follows the directive "if"
-     * and precedes any request to memcached
+     * the handler, which responds with the values of mcds's directives, runs in
+     * the preaccess phase: after the directive "if", and before any request to
+     * memcached
      */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);

@@ -32,8 +32,9 @@
 
 
 /*
- * The numbers about the event loop of a worker.  A test that reads them writes
- * "wanted" to reset them; the worker then sets "round" to the same value.
+ * The times and counts that are measured of a worker's event loop.  A test that
+ * reads them writes "wanted" to reset them; the worker then sets "round" to the
+ * same value.
  */
 
 typedef struct {
@@ -104,8 +105,8 @@ begin(void)
 
 
 /*
- * the numbers about this worker's event loop; a worker is made by fork(), and
- * creates a file of its own for them
+ * returns the times and counts of this worker's event loop; a worker is made by
+ * fork(), and creates a file of its own for them
  */
 
 static watch_t *

@@ -115,8 +115,8 @@ begin(void)
 
 
 /*
- * creates the file of a child process, whose numbers start with the live
- * allocations of its parent
+ * creates the file in which a process counts its memory allocations; after a
+ * fork() the counts start with the live allocations of the parent
  */
 
 static void

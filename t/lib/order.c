@@ -286,8 +286,8 @@ order_postconfiguration(ngx_conf_t *cf)
     order_variables.len = p - order_variables.data;
 
     /*
-     * the handler runs in the post-read phase, which precedes any request to
-     * memcached
+     * the handler, which responds with the order of handlers and filters, runs
+     * in the post-read phase, before any request to memcached
      */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_POST_READ_PHASE].handlers);
