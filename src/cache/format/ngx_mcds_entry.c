@@ -745,8 +745,8 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
 #if (NGX_HAVE_LITTLE_ENDIAN && (__GNUC__ || __clang__))
 
         /*
-         * the lowest byte found is the first possible control character of a
-         * header's value; bytes found above it may be allowed ones
+         * the lowest byte that the test marks is the first possible control
+         * character in a header's value; above it, allowed ones may be marked
          */
 
         p += __builtin_ctzll(word) / 8;

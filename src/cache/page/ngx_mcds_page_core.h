@@ -129,8 +129,8 @@ struct ngx_mcds_page_s {
     ngx_mcds_lease_left_t  kept;       /* data in the page's lock, such as the
                                           number of failed builds, as last
                                           read */
-    ngx_uint_t             step;       /* failed builds of the page in a row
-                                          that this worker knows of */
+    ngx_uint_t             step;       /* number of failed builds of the page
+                                          in a row, as this worker knows it */
     /*
      * time when the pause without builds of the page after a failed one ends;
      * 0: there is no pause

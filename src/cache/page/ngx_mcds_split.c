@@ -73,8 +73,9 @@ struct ngx_mcds_split_s {
                                            not acknowledged */
     size_t                 flying;      /* bytes of the body that are sent and
                                            not acknowledged */
-    ngx_uint_t             sent;        /* commands that store parts of the
-                                           body and are not answered */
+    ngx_uint_t             sent;        /* number of commands that store parts
+                                           of the body, and that memcached has
+                                           not answered yet */
     uint32_t               accepted;
     ngx_uint_t             rc;
 
@@ -145,7 +146,7 @@ ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 /*
  * Starts to store a body in parts under a new random generation, so that its
- * parts are not mixed up with others.
+ * parts are not mixed up with those of another body.
  */
 
 static ngx_int_t
