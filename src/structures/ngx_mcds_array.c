@@ -103,7 +103,10 @@ ngx_mcds_array_number(u_char *p, u_char *last, ngx_uint_t *number)
         p++;
     }
 
-    /* no valid number in the text of an array is near the limit of the type */
+    /*
+     * a number in the head item of an array, such as that of its lines, has few
+     * digits: a longer one is invalid, and could overflow
+     */
 
     if (p - start > 9) {
         return NULL;

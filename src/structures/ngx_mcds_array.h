@@ -95,20 +95,21 @@ typedef struct {
  */
 
 typedef struct {
-    ngx_mcds_array_read_t  *read;      /* the read of the whole array; for
+    ngx_mcds_array_read_t  *read;      /* read of the whole array to which
+                                          this item belongs; for
                                           array_read.c */
     ngx_mcds_op_t           op;        /* operation that reads this item of the
                                           array; for array_read.c */
     ngx_mcds_array_ref_t    ref;
     ngx_mcds_value_t       *value;
-    size_t                  start;     /* position of the first line in the
-                                          item's value */
+    size_t                  start;     /* position in this item's value of the
+                                          first line of the array */
 } ngx_mcds_array_piece_t;
 
 
 typedef struct {
-    ngx_uint_t              found;     /* 1: the array exists, as its head item
-                                          does */
+    ngx_uint_t              found;     /* 1: the array exists: memcached has
+                                          its head item */
     uint64_t                cas;
     uint32_t                crc;       /* CRC32 of the array's head item, that
                                           of its key */
@@ -221,8 +222,8 @@ ngx_int_t ngx_mcds_array_next(ngx_mcds_array_content_t *content,
 
 typedef struct {
     ngx_uint_t              rc;
-    ngx_uint_t              found;     /* 1: the array exists, as its head item
-                                          does */
+    ngx_uint_t              found;     /* 1: the array exists: memcached has
+                                          its head item */
     uint64_t                cas;       /* CAS value of the array's head item;
                                           0: unknown */
     uint32_t                crc;

@@ -696,7 +696,7 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
 
-        /* the array's stored head item may refer to the new parts: keep them */
+        /* keep new parts (items): the array's head item may refer to them */
 
         round->fresh = round->refs.nelts;
 
@@ -848,8 +848,8 @@ ngx_mcds_array_round_clear(ngx_mcds_array_work_t *work)
 
 
 /*
- * Returns the lines of the value a from pos on, followed by those of b; a and b
- * may be NULL.
+ * Joins lines of an array: returns a new value with the lines of the value a,
+ * from pos on, followed by those of b; a and b may be NULL.
  */
 
 static ngx_mcds_value_t *

@@ -43,8 +43,9 @@ typedef struct {
     ngx_mcds_array_done_pt      handler;
     void                       *data;
     ngx_mcds_value_t           *text;
-    size_t                      size;      /* bytes of the change, for the limit
-                                              of waiting changes */
+    size_t                      size;      /* bytes of this change of an array,
+                                              which count for the limit of
+                                              changes that wait */
     ngx_uint_t                  rc;
     ngx_uint_t                  shared;
 } ngx_mcds_array_job_t;
@@ -74,7 +75,9 @@ typedef struct {
     ngx_array_t                 drops;     /* items of older lines (parts) to
                                               delete after the change */
     ngx_uint_t                  fresh;     /* index in refs of the first part
-                                              that this change has written */
+                                              (item of older lines) that this
+                                              change of the array has
+                                              written */
     ngx_uint_t                  base;
     ngx_uint_t                  lines;     /* number of lines in the array's
                                               parts (items of older lines) */
@@ -83,9 +86,10 @@ typedef struct {
     ngx_mcds_value_t           *rest;      /* newest lines of the array, to be
                                               left in the head item or moved to
                                               new parts */
-    size_t                      pos;       /* position in rest after the lines
-                                              that were dropped or moved to
-                                              parts */
+    size_t                      pos;       /* position in rest, the newest lines
+                                              of the array, after those that
+                                              were dropped or moved to new
+                                              items (parts) */
     ngx_mcds_value_t           *head;
     ngx_mcds_value_t           *before;    /* head item of the array before the
                                               change */

@@ -118,8 +118,9 @@ static ngx_uint_t   ngx_mcds_counter_counts;    /* changes of counters in this
 static ngx_uint_t   ngx_mcds_counter_joined;    /* changes of counters in this
                                                    turn that were added to
                                                    others */
-static ngx_uint_t   ngx_mcds_counter_turns;     /* turns of the event loop that
-                                                   changes have waited */
+static ngx_uint_t   ngx_mcds_counter_turns;     /* turns of the event loop
+                                                   that changes of counters
+                                                   have waited */
 
 
 ngx_mcds_count_t *
@@ -432,9 +433,9 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 
 /*
  * A lost counter is created from the number that this host knows, by the same
- * command, so that no client ever sees a smaller number; not if the number must
- * be fetched (update).  Replicas compare a created counter with the others, and
- * raise it themselves.
+ * command, so that no client ever sees a smaller number; not if the initial
+ * number must be fetched from the origin (update).  With replicas, a created
+ * counter is then compared with those on the other servers, and raised.
  */
 
 static void

@@ -39,8 +39,9 @@ typedef struct {
      */
     ngx_uint_t          durable;
 
-    ngx_uint_t          buffer;        /* 1: a change that cannot be sent is
-                                          kept, and sent later */
+    ngx_uint_t          buffer;        /* 1: a change of the counter that
+                                          cannot be sent is kept, and sent
+                                          later */
 } ngx_mcds_counter_t;
 
 

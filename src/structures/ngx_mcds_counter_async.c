@@ -59,8 +59,9 @@ typedef struct {
 
 typedef struct {
     /*
-     * index node; idle: the counter has no change to send, and no reply is
-     * missing
+     * node in the index of counters that this worker remembers; the counter is
+     * idle, and may be forgotten, if it has no change to send and memcached has
+     * replied to the last one
      */
     ngx_mcds_index_node_t  node;
 
@@ -72,15 +73,17 @@ typedef struct {
                                           at which this counter's changes are
                                           sent */
     int64_t              kept;
-    int64_t              sent;         /* sum of changes that was sent to
-                                          memcached, without a reply yet */
+    int64_t              sent;         /* sum of the counter's changes that was
+                                          sent to memcached, without a reply
+                                          yet */
     uint64_t             value;
     unsigned             known:1;      /* the value of the counter is known */
     unsigned             queued:1;     /* the counter is in the queue of those
                                           to be sent */
     unsigned             under_way:1;
-    unsigned             buffer:1;     /* unsent changes are kept in shared
-                                          memory (the outbox), not here */
+    unsigned             buffer:1;     /* unsent changes of the counter are
+                                          kept in shared memory (the outbox),
+                                          not here */
     ngx_mcds_stat_t     *stat;         /* statistics of the counter, or NULL */
     ngx_mcds_counter_t   counter;
 } ngx_mcds_counter_async_t;
@@ -122,7 +125,7 @@ static uint64_t     ngx_mcds_counter_async_lost;  /* lost changes of counters
                                                      that are not logged yet */
 static char        *ngx_mcds_counter_async_reason;
 static ngx_event_t  ngx_mcds_counter_async_event;  /* event that logs lost
-                                                      changes */
+                                                      changes of counters */
 
 
 ngx_int_t
@@ -164,7 +167,10 @@ ngx_mcds_counter_async_change(ngx_mcds_counter_t *counter, int64_t delta,
 
     if (delta) {
 
-        /* a directive that only reads has none of these */
+        /*
+         * only a directive that changes the counter sets its time to live, and
+         * whether it is durable or buffered
+         */
 
         async->counter.ttl = counter->ttl;
         async->counter.durable = counter->durable;

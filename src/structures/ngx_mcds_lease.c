@@ -392,8 +392,8 @@ ngx_mcds_lease_written(void *data, ngx_mcds_result_t *result)
     }
 
     /*
-     * the item of the lease has the old or the new text, if the lease is still
-     * held
+     * the write of another text into the lease failed: if the lease is still
+     * held, its item has either the old or the new text
      */
 
     if (rc == NGX_MCDS_EXISTS || rc == NGX_MCDS_NOT_FOUND) {
@@ -489,7 +489,10 @@ ngx_mcds_lease_taken(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Returns 1 for a token of this worker that none of its leases has. */
+/*
+ * Returns 1 if the value of a lease is a token of this worker, but none of the
+ * worker's leases has this token.
+ */
 
 static ngx_uint_t
 ngx_mcds_lease_orphan(u_char *data, size_t len)
@@ -606,7 +609,8 @@ ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb, uint32_t ttl,
     if (lease->cas) {
 
         /*
-         * the lease must not change hands between two commands of an operation
+         * another client must not take the lease between the two commands of
+         * one operation
          */
 
         req.within = ngx_max(ngx_mcds_lease_sure(lease), 1);

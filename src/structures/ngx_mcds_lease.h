@@ -86,18 +86,19 @@ typedef struct {
                                           open lease, or empty */
     ngx_mcds_lease_left_t *left;       /* gets the data in a page's lease; or
                                           NULL */
-    uint64_t               due;        /* with left: the time to show to other
-                                          workers, see ngx_mcds_lease_left_t;
-                                          0: none */
+    uint64_t               due;        /* with left: time, shown to other
+                                          workers, before which the owner does
+                                          not expect to end its build of the
+                                          page; 0: unknown */
     unsigned               at_once:1;
 } ngx_mcds_lease_wish_t;
 
 
 /*
  * Tries once to take a lease.  Until its release the lease is extended every
- * ttl / 3; but unless it is open not for longer than 60 ttl, as the owner may
- * hang.  Returns NGX_ERROR if out of memory; otherwise the handler is called
- * once, not from inside of this call.
+ * ttl / 3; a lease that is not open, for 60 ttl at most, as its owner may hang.
+ * Returns NGX_ERROR if out of memory; otherwise the handler is called once, not
+ * from inside of this call.
  */
 
 ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish,

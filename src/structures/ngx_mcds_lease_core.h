@@ -71,8 +71,9 @@ struct ngx_mcds_lease_s {
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* the lease of a page, see
                                           ngx_mcds_key.h */
-    unsigned             at_once:1;    /* take over the lease of another owner
-                                          before its time */
+    unsigned             at_once:1;    /* take over the lease that a failed
+                                          owner of a page has left, also before
+                                          the time when this is allowed */
     unsigned             open:1;       /* the lease is open: other programs see
                                           the caller's text in its item */
     unsigned             released:1;

@@ -67,8 +67,9 @@ struct ngx_mcds_lock_s {
     ngx_mcds_lock_pt        handler;
     void                   *data;
     ngx_mcds_lease_t       *lease;
-    ngx_mcds_op_t           op;        /* increments the counter of owners, for
-                                          the fencing token */
+    ngx_mcds_op_t           op;        /* increments the counter of the lock's
+                                          owners, whose number is the fencing
+                                          token */
     ngx_uint_t              step;      /* what the request does to get the lock,
                                           of ngx_mcds_lock_step_e */
     ngx_uint_t              status;    /* result of the request for the lock, to

@@ -485,7 +485,8 @@ ngx_mcds_log_new_run(ngx_mcds_log_seen_t *seen, ngx_mcds_log_id_t *id)
     if (seen->n == NGX_MCDS_LOG_RUNS) {
 
         /*
-         * forget the older half of the lines that were read: a limit is reached
+         * the limit of remembered runs (consecutive lines of a log that were
+         * read) is reached: forget the older half of them
          */
 
         seen->n /= 2;

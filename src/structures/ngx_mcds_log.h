@@ -133,8 +133,8 @@ typedef struct {
 #define NGX_MCDS_LOG_SUFFIX       (1 + 20 + 1 + 20)
 
 /*
- * stands for the number of an item: the item with the bytes of all lines of a
- * chunk, a time interval of the log
+ * in place of the number of a log's item: the item that counts the bytes of all
+ * lines in one time interval (chunk) of the log
  */
 #define NGX_MCDS_LOG_SIZE         ((ngx_uint_t) -1)
 
@@ -142,8 +142,8 @@ typedef struct {
 /*
  * Builds the suffix of the key of a log's item in buf, which has
  * NGX_MCDS_LOG_SUFFIX bytes.  chunk is the number of the time interval; part is
- * 0 for its first item, NGX_MCDS_LOG_SIZE for the item with the bytes of all
- * its lines.
+ * 0 for its first item, NGX_MCDS_LOG_SIZE for the item that counts the bytes of
+ * all its lines.
  */
 
 void ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
@@ -231,8 +231,9 @@ u_char *ngx_mcds_log_end(u_char *frame, u_char *last);
 typedef struct {
     size_t                 at;
     size_t                 pos;
-    size_t                 end;        /* end of the lines appended at once (the
-                                          frame) in which pos is */
+    size_t                 end;        /* end of the frame, the lines appended
+                                          to the log at once, that is being
+                                          read */
     size_t                 foreign;    /* bytes of the item that other programs
                                           wrote, outside of frames */
     size_t                 spent;      /* bytes of the item read in the search

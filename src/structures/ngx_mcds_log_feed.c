@@ -414,7 +414,10 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
         if (ask->part + 1 == chunk->nparts && part->cas == 0
             && chunk->nparts < NGX_MCDS_LOG_PARTS)
         {
-            /* the item of the log is new, or its server has no CAS values */
+            /*
+             * this item of the log is new, or its server has no CAS values:
+             * look for the next item, too
+             */
 
             ngx_mcds_log_ask_part(feed, chunk, ask->part + 1, 0);
         }

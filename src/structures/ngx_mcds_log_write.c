@@ -50,21 +50,23 @@ typedef struct {
 struct ngx_mcds_log_writer_s {
     ngx_mcds_log_t         *log;
     uint64_t                number;
-    uint64_t                seq;        /* number of the writer's next line */
-    uint64_t                time;       /* time of the writer's last line */
+    uint64_t                seq;        /* number of the next log line */
+    uint64_t                time;       /* time of the last log line */
 
-    ngx_mcds_op_t           op;         /* appends the first lines to the log */
+    ngx_mcds_op_t           op;         /* appends the oldest unsent lines */
     ngx_queue_t             frames;
-    size_t                  pending;    /* bytes of all lines not yet stored */
+    size_t                  pending;    /* bytes of log lines yet to store */
     ngx_event_t             event;
 
-    uint64_t                chunk;      /* time interval of last lines sent */
+    uint64_t                chunk;      /* time interval of the last log lines
+                                           that were sent */
     ngx_uint_t              part;       /* item of the log last appended to */
-    size_t                  written;    /* the writer's bytes in a log's item */
+    size_t                  written;    /* bytes appended to the log's item */
     ngx_uint_t              verb;
-    ngx_queue_t             asides;     /* commands that append no lines */
-    ngx_uint_t              lost;       /* lost lines that were not logged */
-    ngx_uint_t              rc;         /* reason why lines could not be sent */
+    ngx_queue_t             asides;     /* commands besides those that append
+                                           lines, ngx_mcds_log_aside_t */
+    ngx_uint_t              lost;       /* lost lines yet to be reported */
+    ngx_uint_t              rc;         /* why log lines could not be sent */
     ngx_uint_t              taken;      /* stored lines of the first call of
                                            ngx_mcds_log_put() */
     ngx_msec_t              said;
@@ -79,7 +81,7 @@ struct ngx_mcds_log_writer_s {
 };
 
 
-/* a command of a log's writer that appends no lines, and which may fail */
+/* a command to an item of a log that appends no lines, and which may fail */
 
 typedef struct {
     ngx_queue_t             queue;
@@ -179,7 +181,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
                               NGX_MCDS_LOG_RECORD + text.len);
     if (frame == NULL) {
 
-        /* the lost line's number stays unused, so that readers see the gap */
+        /* the number of the lost log line is not used: readers see the gap */
 
         writer->seq++;
 
@@ -247,7 +249,7 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
 }
 
 
-/* Returns the bytes for lines that the writer of a log appends at once. */
+/* Returns how many bytes of lines may be appended to a log at once. */
 
 static size_t
 ngx_mcds_log_space(ngx_mcds_log_writer_t *writer)
@@ -362,7 +364,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
         return NGX_OK;
     }
 
-    /* drop the lines of this call; those of other calls end with a handler */
+    /* drop the frames (log lines) of this call, which have no handler yet */
 
     while (!ngx_queue_empty(&writer->frames)) {
 
@@ -426,7 +428,10 @@ ngx_mcds_log_put_frame(ngx_mcds_log_writer_t *writer,
 }
 
 
-/* Ends the first lines of a ngx_mcds_log_put(); after a failure, all. */
+/*
+ * Frees the first frame (lines to append at once) of a ngx_mcds_log_put(), and
+ * after a failure its other frames, too; calls the handler after the last one.
+ */
 
 static void
 ngx_mcds_log_put_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -751,8 +756,8 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * A writer goes to the next item of a log only, however many bytes its items
- * have: so no item is skipped, although each writer sees another size.
+ * A writer of a log goes from one item of the log to the next, however many
+ * bytes the items have: so no item is skipped, though writers see other sizes.
  */
 
 static void
@@ -798,7 +803,7 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Returns NGX_OK if the lines are to be sent by another command at once. */
+/* Returns NGX_OK if the log lines are sent by another command at once. */
 
 static ngx_int_t
 ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -893,7 +898,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             return;
         }
 
-        /* the writer's last lines may wait for more, to be sent together */
+        /* the last lines for the log may wait for more, to be sent together */
 
         frame = ngx_queue_data(ngx_queue_head(&writer->frames),
                                ngx_mcds_log_frame_t, queue);
@@ -912,7 +917,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     if (writer->exiting
         && (ngx_msec_int_t) (ngx_current_msec - writer->give_up) >= 0)
     {
-        /* ngx_mcds_log_close() logs the lost lines */
+        /* no further attempt: ngx_mcds_log_close() reports the lost lines */
         return;
     }
 

@@ -50,44 +50,50 @@ typedef enum {
  */
 
 typedef struct {
-    ngx_uint_t          kind;          /* destination of the sums, a pool or the
-                                          origin; 0: unused */
+    ngx_uint_t          kind;          /* destination of these sums of counters,
+                                          a pool or the origin; 0: unused */
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
     ngx_uint_t          generation;    /* generation (reloads) of the last
                                           configuration that has this
-                                          destination */
+                                          destination of counters' sums */
 
-    uint64_t            added;         /* number of sums that were added to the
-                                          account, ever */
-    uint64_t            clean;         /* "added" when no sum was left last */
-    uint64_t            lost;          /* total of the sums that were lost, as
-                                          there was no room for them */
-    uint64_t            said;          /* part of "lost" that the log has
-                                          reported */
-    ngx_msec_t          told;          /* when the loss of sums was last
-                                          logged */
+    uint64_t            added;         /* how often an unsent sum was added to
+                                          this account of the outbox */
+    uint64_t            clean;         /* value of "added" when the account last
+                                          had no unsent sum */
+    uint64_t            lost;          /* total of the counters' sums that were
+                                          lost, as there was no room for
+                                          them */
+    uint64_t            said;          /* part of the counters' lost sums that
+                                          is in the error log */
+    ngx_msec_t          told;          /* when the loss of counters' sums was
+                                          last logged */
 
     ngx_msec_t          since;         /* the later one of two times: when the
                                           first unsent sum of counter changes
                                           was added, and when sums were last
                                           posted to a location */
     ngx_msec_t          retry;         /* earliest time of the next attempt to
-                                          send the sums */
+                                          send the sums of counters */
     ngx_msec_t          delay;         /* delay of the next attempt to send the
-                                          sums; 0: no failure */
+                                          sums of counters; 0: no failure */
 
     /* fields of an account whose sums are posted to the origin in batches */
     uint64_t            batch;         /* number of the batch of sums that the
                                           origin has not acknowledged yet, or
                                           0 */
-    ngx_pid_t           owner;         /* process that sends the sums, or 0 */
-    ngx_msec_t          alive;         /* last sign of life of the process that
-                                          sends the sums */
+    ngx_pid_t           owner;         /* process id of the worker that sends
+                                          the sums of counters, or 0 */
+    ngx_msec_t          alive;         /* last sign of life of the worker that
+                                          sends the sums of counters */
 } ngx_mcds_account_t;
 
 
-/* 1 if the account may have unsent sums: one was added since it was empty */
+/*
+ * 1 if the account may have unsent sums of counters: one was added since the
+ * account was last empty
+ */
 #define ngx_mcds_account_dirty(account)  ((account)->added != (account)->clean)
 
 
@@ -103,7 +109,7 @@ typedef struct {
     uint32_t            ttl;           /* remaining time to live of the counter
                                           in seconds; 0: no expiry */
     ngx_uint_t          flags;         /* flags that the caller has stored with
-                                          the sum, up to 255 */
+                                          the counter's sum, up to 255 */
 } ngx_mcds_outbox_item_t;
 
 

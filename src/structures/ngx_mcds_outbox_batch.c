@@ -47,8 +47,8 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
         }
 
         /*
-         * the addition to the account is counted first, so that the account
-         * never counts as empty with a sum in it
+         * count the addition before the counter's sum gets into the account,
+         * which must never pass for empty while it has an unsent sum
          */
 
         account->added++;
@@ -62,7 +62,8 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
 
     if (slot && item->flags) {
         slot->u.take.initial = item->initial;
-        slot->flags = item->flags;    /* the union of the slot is now "take" */
+        slot->flags = item->flags;    /* the slot's sum is for a pool's counter,
+                                         so its union "u" has "take" */
         ngx_memory_barrier();
 
         slot->u.take.since = ngx_time();
@@ -176,8 +177,8 @@ ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
         ngx_mcds_outbox_remove(outbox, i);
 
         /*
-         * this change came to a counter that would have expired by now, and
-         * which need not be created for it
+         * a counter that has expired since the change was kept is not created
+         * only to add this change
          */
 
         if (item->ttl && passed >= (time_t) item->ttl) {
@@ -226,7 +227,7 @@ ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
             continue;
         }
 
-        /* a new batch takes each sum of the account that is not in it yet */
+        /* a new batch for the origin takes each counter's sum not in it yet */
 
         if (fresh && slot->u.post.batch != account->batch) {
             slot->u.post.batch = account->batch;

@@ -52,11 +52,12 @@ typedef struct {
     uint32_t                  next;       /* number of the next slot (one
                                              counter's sum) in the same hash
                                              chain, or of the next free slot */
-    uint32_t                  more;       /* number of the slot that has the
-                                             rest of a long key */
+    uint32_t                  more;       /* number of the outbox's slot with
+                                             the rest of a long key */
     u_char                    account;    /* number of the account to which the
-                                             sum belongs; 0: the slot is free,
-                                             or has the rest of a key */
+                                             counter's sum belongs; 0: the slot
+                                             is free, or has the rest of a
+                                             key */
     u_char                    flags;
     uint16_t                  len;        /* length of the whole key of the
                                              counter */
@@ -68,10 +69,12 @@ typedef struct {
 
     union {
         struct {
-            int64_t           marked;     /* value of total when the batch for
-                                             the origin was made */
-            int64_t           posted;     /* part of the total that the origin
-                                             has acknowledged */
+            int64_t           marked;     /* value of "total", the counter's
+                                             sum, when the batch for the origin
+                                             was made */
+            int64_t           posted;     /* part of "total", the counter's
+                                             sum, that the origin has
+                                             acknowledged */
             uint64_t          batch;
         } post;
 
@@ -107,8 +110,8 @@ struct ngx_mcds_outbox_s {
     ngx_uint_t                nsets;
 
     uint32_t                 *heads;
-    ngx_uint_t                nheads;     /* number of hash chains of slots, a
-                                             power of two */
+    ngx_uint_t                nheads;     /* number of hash chains of slots in
+                                             the outbox, a power of two */
 
     u_char                   *slots;      /* all slots of the outbox, one for
                                              each counter with an unsent sum;

@@ -66,8 +66,9 @@ struct ngx_mcds_raise_s {
     ngx_mcds_index_node_t  node;
     ngx_queue_t            wishes;     /* changes of the counter that wait until
                                           it is raised, ngx_mcds_wish_t */
-    ngx_uint_t             judged;     /* number of waiting changes that are
-                                          contained in "target" */
+    ngx_uint_t             judged;     /* number of waiting changes that the
+                                          number to which the counter is raised
+                                          contains */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
@@ -78,8 +79,8 @@ struct ngx_mcds_raise_s {
 
     uint64_t               target;
     uint64_t               largest;
-    ngx_uint_t             left;       /* number of servers without a reply
-                                          yet */
+    ngx_uint_t             left;       /* number of servers that have not yet
+                                          replied with the counter */
     ngx_uint_t             tries;
     ngx_uint_t             failed;
     ngx_uint_t             raised;

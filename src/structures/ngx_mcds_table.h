@@ -106,11 +106,11 @@ void ngx_mcds_table_request(ngx_mcds_request_t *req, ngx_mcds_table_t *table,
 
 typedef enum {
     NGX_MCDS_TABLE_SET = 0,
-    NGX_MCDS_TABLE_ADD,                /* add the element, only if there is
-                                          none */
+    NGX_MCDS_TABLE_ADD,                /* add the element of a table, only if
+                                          there is none of this name */
     NGX_MCDS_TABLE_DELETE,
-    NGX_MCDS_TABLE_CHECK               /* check whether a listed element
-                                          exists */
+    NGX_MCDS_TABLE_CHECK               /* check whether an element exists that
+                                          is in the table's list of names */
 } ngx_mcds_table_kind_e;
 
 

@@ -38,9 +38,10 @@ typedef struct ngx_mcds_top_wait_s   ngx_mcds_top_wait_t;
 typedef struct {
     ngx_mcds_pool_t        *pool;
     ngx_str_t               key;
-    uint32_t                window;    /* seconds in which keys are counted, a
-                                          multiple of slots */
-    uint32_t                slots;     /* number of parts of the window, 1 to
+    uint32_t                window;    /* the window, seconds in which keys are
+                                          counted; a multiple of slots */
+    uint32_t                slots;     /* number of parts of the window in which
+                                          keys are counted, 1 to
                                           NGX_MCDS_TOP_SLOTS */
     ngx_uint_t              keys;      /* number of keys that a worker counts at
                                           a time */

@@ -51,7 +51,8 @@ typedef struct {
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
     ngx_uint_t               final;        /* 1: the slot is over, and its
-                                              counts are not read again */
+                                              counts of keys are not read
+                                              again */
 } ngx_mcds_top_part_t;
 
 
@@ -68,15 +69,18 @@ struct ngx_mcds_top_state_s {
     uint64_t                 current_slot;
     uint64_t                 old_slot;
     uint64_t                 flying_slot;
-    ngx_mcds_update_t        update;       /* adds the worker's counts of keys
-                                              to the item of flying_slot */
+    ngx_mcds_update_t        update;       /* adds this worker's counts of keys
+                                              to those in memcached */
     u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
-    size_t                   fits;         /* size of an item that all servers
-                                              are known to accept */
-    size_t                   trial;        /* size of the item that is tried on
-                                              a server */
+    size_t                   fits;         /* size of an item that all memcached
+                                              servers are known to accept */
+    size_t                   trial;        /* size of the item that is sent to a
+                                              memcached server to find out
+                                              whether it accepts so many
+                                              bytes */
     ngx_mcds_op_t            op;           /* command that tries whether a
-                                              server accepts an item */
+                                              memcached server accepts a large
+                                              item */
     ngx_event_t              give;
     ngx_msec_t               given;        /* when counts of keys were last
                                               added to memcached */
@@ -85,9 +89,9 @@ struct ngx_mcds_top_state_s {
 
     ngx_event_t              reader;
     ngx_queue_t              waits;
-    ngx_uint_t               missing;      /* number of replies to the reads of
-                                              slots that are missing; 1 while
-                                              their counts are added up */
+    ngx_uint_t               missing;      /* number of slots whose counts of
+                                              keys are awaited from memcached; 1
+                                              while the counts are added up */
     ngx_msec_t               asked;        /* when a request last used the list
                                               of keys */
     ngx_msec_t               read;         /* when the list of keys was last
@@ -100,8 +104,9 @@ struct ngx_mcds_top_state_s {
                                               the list of keys began */
     ngx_mcds_topk_t         *ended;        /* sum of the counts of keys in all
                                               slots that are over */
-    uint64_t                 ended_slot;   /* the present slot at the time when
-                                              "ended" was summed up */
+    uint64_t                 ended_slot;   /* present slot (part of the window)
+                                              when the counts of keys in the
+                                              slots before it were added up */
     ngx_uint_t               ended_n;
     ngx_mcds_topk_t         *shown;
     ngx_mcds_topk_t         *next;         /* sum of the counts of keys that
@@ -116,11 +121,12 @@ struct ngx_mcds_top_state_s {
     unsigned                 answered:1;   /* a server has replied to the
                                               present attempt to read the list
                                               of keys */
-    unsigned                 ending:1;     /* the counts of slots that are over
-                                              are being added up */
+    unsigned                 ending:1;     /* the counts of keys in slots that
+                                              are over are being added up */
     unsigned                 warned:1;
-    unsigned                 bounded:1;    /* a server of the pool does not
-                                              accept items larger than "fits" */
+    unsigned                 bounded:1;    /* a memcached server of the pool
+                                              refuses items above the size that
+                                              all of them accept */
 
     ngx_mcds_top_part_t      part[1];      /* the counts of keys in each slot of
                                               the window, a ring */
@@ -138,8 +144,8 @@ void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
 
 
 /*
- * Sets up those fields of a list's new state by which the worker adds its
- * counts of keys to memcached.
+ * Sets up those fields of "state", the worker's new state of a list of most
+ * frequent keys, by which it adds its counts of keys to memcached.
  */
 
 void ngx_mcds_top_give_create(ngx_mcds_top_t *top,

@@ -71,8 +71,8 @@ struct ngx_mcds_update_s {
     ngx_mcds_handler_pt     handler;    /* gets the result of the last write;
                                            may free the update, or use it
                                            again */
-    void                   *data;       /* data of the functions edit, handler,
-                                           read and again */
+    void                   *data;       /* argument of the update's functions
+                                           edit, handler, read and again */
 
     ngx_uint_t              max;        /* maximum number of attempts to update
                                            the item after the first one */

@@ -86,16 +86,18 @@ typedef struct {
 /* the number of visitors to show for one key, the sum of slots */
 
 struct ngx_mcds_shown_s {
-    ngx_mcds_index_node_t node;        /* index node; idle: no reply of
-                                          memcached is missing */
+    ngx_mcds_index_node_t node;        /* node in the index of shown numbers of
+                                          visitors; idle, so that it may be
+                                          dropped, unless a reply of memcached
+                                          is missing */
     ngx_mcds_visitors_t   visitors;
 
     uint64_t              slot;        /* slot (part of the window) in which
                                           "value" is shown, or is being
                                           fetched */
     uint64_t              value;
-    uint64_t              before;      /* the sum of visitors one slot
-                                          earlier */
+    uint64_t              before;      /* the sum of visitors in the window that
+                                          ended one slot earlier */
     time_t                fetched;
 
     ngx_queue_t           sums;        /* requests that wait for the number of
