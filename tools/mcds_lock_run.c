@@ -20,7 +20,7 @@
 #include "ngx_mcds_lock.h"
 
 
-/* exit codes of "lock run", besides those of the command */
+/* exit codes of "lock run", besides those of the command that it runs */
 
 #define MCDS_RUN_UNAVAILABLE      69  /* EX_UNAVAILABLE: memcached did not
                                          answer */
@@ -54,12 +54,12 @@ typedef struct {
     ngx_uint_t        status;     /* the result of the request for the lock of
                                      "lock run", ngx_mcds_lock_e */
     ngx_uint_t        done;
-    pid_t             pid;        /* process id of the command; 0: it does not
-                                     run */
-    int               ended;      /* status of the command that waitpid() has
-                                     returned */
-    int               signo;      /* signal that came before the command was
-                                     started, or 0 */
+    pid_t             pid;        /* process id of the command that "lock run"
+                                     runs; 0: it does not run */
+    int               ended;      /* status of the command that "lock run"
+                                     runs, as waitpid() has returned it */
+    int               signo;      /* signal that came before "lock run"
+                                     started its command, or 0 */
     unsigned           group:1;
     unsigned           lost:1;
 } mcds_run_t;

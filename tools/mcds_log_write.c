@@ -259,7 +259,10 @@ mcds_write_bytes(mcds_write_t *w, u_char *p, u_char *last)
         end = ngx_strlchr(p, last, '\n');
         n = (end ? end : last) - p;
 
-        /* w->len also counts the bytes by which a long line is truncated */
+        /*
+         * w->len, the length of the input line, also counts the bytes by which
+         * a long line is truncated
+         */
 
         if (w->len < NGX_MCDS_LOG_LINE) {
             ngx_memcpy(w->line + w->len, p,
