@@ -116,8 +116,8 @@ static ngx_event_t  ngx_mcds_counter_flush;
 static ngx_uint_t   ngx_mcds_counter_counts;    /* changes of counters in this
                                                    turn of the event loop */
 static ngx_uint_t   ngx_mcds_counter_joined;    /* changes of counters in this
-                                                   turn that were added to
-                                                   others */
+                                                   turn of the event loop that
+                                                   were added to others */
 static ngx_uint_t   ngx_mcds_counter_turns;     /* turns of the event loop
                                                    that changes of counters
                                                    have waited */

@@ -23,8 +23,8 @@
 
 typedef struct {
     uint64_t                  cas;
-    size_t                    at;        /* end of the lines of the log's item
-                                            that were read */
+    size_t                    at;        /* position in the log's item up to
+                                            which its lines were read */
     ngx_mcds_value_t         *value;     /* value of the log's item, as just
                                             read, or NULL */
 } ngx_mcds_log_part_t;

@@ -39,8 +39,9 @@ typedef enum {
                                           memcached, which
                                           ngx_mcds_outbox_take() removes one by
                                           one */
-    NGX_MCDS_OUTBOX_POST               /* sums to post to the origin, in batches
-                                          that ngx_mcds_outbox_mark() makes */
+    NGX_MCDS_OUTBOX_POST               /* sums of counters to post to the
+                                          origin, in batches that
+                                          ngx_mcds_outbox_mark() makes */
 } ngx_mcds_outbox_kind_e;
 
 
@@ -60,8 +61,8 @@ typedef struct {
 
     uint64_t            added;         /* how often an unsent sum was added to
                                           this account of the outbox */
-    uint64_t            clean;         /* value of "added" when the account last
-                                          had no unsent sum */
+    uint64_t            clean;         /* number of additions to the account
+                                          until it last had no unsent sum */
     uint64_t            lost;          /* total of the counters' sums that were
                                           lost, as there was no room for
                                           them */
@@ -258,15 +259,18 @@ ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns 1 if this process may send the sums in an account, as no other
- * process does.  The call must be repeated within 5 seconds.
+ * Returns 1 if this process may send the counters' sums in an account, as no
+ * other process does.  The call must be repeated within 5 seconds.
  */
 
 ngx_uint_t ngx_mcds_outbox_own(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);
 
 
-/* Ends the exclusive right of this process to send the sums in an account. */
+/*
+ * Ends the exclusive right of this process to send the counters' sums in an
+ * account.
+ */
 
 void ngx_mcds_outbox_disown(ngx_mcds_account_t *account);
 

@@ -66,9 +66,9 @@ struct ngx_mcds_raise_s {
     ngx_mcds_index_node_t  node;
     ngx_queue_t            wishes;     /* changes of the counter that wait until
                                           it is raised, ngx_mcds_wish_t */
-    ngx_uint_t             judged;     /* number of waiting changes that the
-                                          number to which the counter is raised
-                                          contains */
+    ngx_uint_t             judged;     /* how many of the waiting changes of
+                                          the counter are contained in the
+                                          number to which it is raised */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;

@@ -226,8 +226,8 @@ ngx_mcds_replay_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
                           && ngx_mcds_counter_known(&counter) == 0);
 
         /*
-         * with the flag "buffer", a change that cannot be sent returns to the
-         * outbox
+         * the counter has the flag "buffer": its change returns to the outbox,
+         * in shared memory, if it cannot be sent now, either
          */
 
         if (ngx_mcds_counter_change(&counter, item.delta,
