@@ -341,8 +341,8 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
     age = (int64_t) (now - entry->created);
 
     /*
-     * the stored fields for the age of a page have the times of purges instead
-     * if the page has variants
+     * a page with variants is stored as a list of the headers by which it
+     * varies: there the fields for the age have the intervals of purges
      */
 
     before = (entry->kind == NGX_MCDS_ENTRY_VARY)
