@@ -139,7 +139,10 @@ ngx_mcds_clock(ngx_msec_t msec)
 
     now = (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 
-    /* the 64-bit time nearest to the current one whose low 32 bits are msec */
+    /*
+     * a 32-bit time, msec, wraps around after 49 days: it is extended to the
+     * 64-bit time with these low bits that is nearest to the current one
+     */
 
     return now + (int32_t) (msec - (uint32_t) now);
 }

@@ -49,7 +49,7 @@
     ((seconds) ? ngx_min((seconds) + NGX_MCDS_TTL_EARLY, NGX_MCDS_MAX_TTL) : 0)
 
 /*
- * the number of seconds that an item stored with this time to live is
+ * the number of seconds that an item stored with the time to live "ttl" is
  * guaranteed to last
  */
 #define ngx_mcds_ttl_sure(ttl)                                                \

@@ -10,20 +10,20 @@
 
 
 /*
- * the weight that one request adds to its key; the low bits of a weight keep
- * the fractions that are left after decay
+ * what one request for a hot key adds to the weight of the key; the low bits of
+ * a weight keep the fractions that are left after decay
  */
 #define NGX_MCDS_HOTKEYS_ONE      (1 << 16)
 
 /*
- * the decay of weights: each second the weight of a key loses a sixteenth,
+ * the decay of the weights of hot keys: each second a weight loses a sixteenth,
  * weight >> 4
  */
 #define NGX_MCDS_HOTKEYS_DECAY    4
 
 /*
- * the number of seconds after which the weight of a key that is not requested
- * has decayed below the smallest rate shown
+ * the number of seconds after which the weight of a hot key that is no longer
+ * requested has decayed below the smallest rate of requests that is shown
  */
 #define NGX_MCDS_HOTKEYS_FORGOTTEN 200
 
@@ -322,9 +322,9 @@ ngx_mcds_hotkeys_publish(ngx_mcds_hotkeys_t *hotkeys)
     }
 
     /*
-     * A previous worker may still be writing its hot keys.  It loses its place
-     * in shared memory by "pid", and the place is consistent again after this
-     * worker has written.
+     * A previous worker may still be writing its hot keys.  It has lost its
+     * place in shared memory, whose "pid" is that of this worker; the place is
+     * consistent again after this worker has written.
      */
 
     version = place->version | 1;
@@ -359,8 +359,9 @@ ngx_mcds_hotkeys_write(ngx_mcds_hotkeys_list_t *list, ngx_mcds_topk_t *table)
         item = &list->items[i];
 
         /*
-         * a part of the key's count, the error, may come from requests for an
-         * evicted key: publish the lower bound as the weight of the key
+         * a part of a hot key's count, the error, may come from requests for
+         * the key whose place it has taken: publish count - error, the lower
+         * bound, as the weight of the key
          */
 
         item->weight = ranked->count - ranked->error;

@@ -59,7 +59,7 @@ typedef struct ngx_mcds_hotkeys_place_s  ngx_mcds_hotkeys_place_t;
 typedef struct {
     ngx_mcds_topk_t      *tables[NGX_MCDS_HOTKEYS_KINDS];
 
-    /* the second up to which the weights of the keys have decayed */
+    /* the second up to which the weights of the hot keys have decayed */
     ngx_uint_t            second;
 
     /* 1: a key has changed since the hot keys were last published */

@@ -41,7 +41,8 @@ ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 
 /*
- * Builds a key; mark is the text that precedes the hash if the key is hashed.
+ * Builds a key of memcached.  If it cannot have base and suffix as they are,
+ * the text mark and the hash of both replace them.
  */
 
 static void

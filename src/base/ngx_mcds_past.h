@@ -47,8 +47,8 @@ size_t ngx_mcds_past_size(void);
 
 
 /*
- * Takes a sample of all sums of statistics if the minute has none; now is in
- * seconds since the epoch.
+ * Takes a sample of all sums of statistics if the current minute has none; now
+ * is in seconds since the epoch.
  */
 
 void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,

@@ -18,9 +18,9 @@
 /* the reasons not to store a response, and the word of each */
 
 #define NGX_MCDS_REFUSAL_LIST(X)                                              \
-    X(STATUS, "status")           /* status 206, 304, 1xx, or one that        \
-                                     neither the origin nor the configuration \
-                                     makes storable */                        \
+    X(STATUS, "status")           /* the response has the status 206, 304,    \
+                                     1xx, or one that neither the origin nor  \
+                                     the configuration makes storable */      \
     X(SET_COOKIE, "set-cookie")                                               \
     X(PRIVATE, "private")                                                     \
     X(NO_STORE, "no-store")                                                   \
@@ -32,7 +32,7 @@
     X(EXPIRED, "expired")         /* the response's lifetime is 0, or its     \
                                      Expires is in the past */                \
     X(NO_LIFETIME, "no-lifetime") /* neither the origin nor the configuration \
-                                     sets a lifetime */
+                                     sets the response's lifetime */
 
 
 /*
@@ -85,7 +85,10 @@ typedef enum {
 } ngx_mcds_reason_e;
 
 
-/* the word of each reason, for variables and logs; empty for NONE */
+/*
+ * the words, for variables and logs, of the reasons why the cache handled a
+ * request as it did; empty for NONE
+ */
 
 extern ngx_str_t  ngx_mcds_reasons[NGX_MCDS_REASON_LAST];
 

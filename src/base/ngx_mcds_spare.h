@@ -36,8 +36,8 @@
 
 
 /*
- * Sets the bound of the freed memory that a worker keeps, before there is a
- * value; later calls do nothing.
+ * Sets the bound of the freed memory that a worker keeps, before the first
+ * value is allocated; later calls do nothing.
  */
 
 void ngx_mcds_spare_init(size_t max);

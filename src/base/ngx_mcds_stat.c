@@ -247,8 +247,8 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
     if (!ngx_mcds_stat_owns(stat)) {
 
         /*
-         * a new worker has taken over the gauges of this one, and reports its
-         * own breaker of the server
+         * a new worker has taken over this worker's gauges of the server in
+         * shared memory, and reports its own breaker of the server
          */
 
         return stat->gauge == NULL;

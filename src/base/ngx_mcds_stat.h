@@ -69,8 +69,8 @@ typedef enum {
 #define NGX_MCDS_KIND_LIST(X)                                                 \
     X(NUMBER, "counter")                                                      \
     X(VISITORS, "visitors")                                                   \
-    X(KEYS, "keys")               /* the counters of a location of            \
-                                     mcds_counter_api */                      \
+    X(KEYS, "keys")               /* all counters that clients change by a    \
+                                     location with mcds_counter_api */        \
     X(TOP, "top")
 
 #define ngx_mcds_stat_kind(name, word)  NGX_MCDS_STAT_##name,
@@ -190,10 +190,10 @@ struct ngx_mcds_stat_shared_s {
     ngx_mcds_stat_shared_t  *next;
 
     u_char                   id[NGX_MCDS_STAT_ID];
-    ngx_atomic_t             owner;     /* number that changes when the memory
-                                           goes to other statistics */
+    ngx_atomic_t             owner;     /* number that changes when this shared
+                                           memory goes to other statistics */
 
-    /* the generation of the last configuration that used this memory */
+    /* the generation of the last configuration that had these statistics */
     ngx_uint_t               generation;
 
     ngx_mcds_stat_gauge_t   *gauges;
@@ -209,8 +209,8 @@ struct ngx_mcds_stat_shared_s {
 
 
 /*
- * the statistics of a server, cache or structure in one configuration and
- * worker
+ * the statistics of a server, cache, counter, lock or the like in one
+ * configuration and worker
  */
 
 typedef struct ngx_mcds_stat_s  ngx_mcds_stat_t;
@@ -228,11 +228,11 @@ struct ngx_mcds_stat_s {
                                            NULL: there was no room */
     ngx_atomic_uint_t        owner;
     ngx_mcds_stat_gauge_t   *gauges;
-    ngx_uint_t               ngauges;   /* number of gauges, one for each
-                                           worker */
+    ngx_uint_t               ngauges;   /* number of elements in gauges, one for
+                                           each worker */
 
-    ngx_mcds_stat_gauge_t   *gauge;     /* the server's gauge of this worker, or
-                                           NULL */
+    ngx_mcds_stat_gauge_t   *gauge;     /* this worker's gauges of the server,
+                                           such as its breaker; or NULL */
     ngx_uint_t               pending;
     ngx_uint_t               connections;
 
@@ -242,8 +242,8 @@ struct ngx_mcds_stat_s {
                                          * shared memory, to set the gauges
                                          * pending and connections; or NULL
                                          */
-    void                    *data;      /* data for the handler gather() that is
-                                           called before a flush */
+    void                    *data;      /* data for gather(), the handler called
+                                           before the sums are flushed */
 
     ngx_queue_t              changed;   /* link in the queue of statistics to be
                                            flushed; next NULL: not queued */
@@ -254,7 +254,8 @@ struct ngx_mcds_stat_s {
 
 
 /*
- * the totals of the statistics of a server, cache or structure over all workers
+ * the totals of the statistics of a server, cache, counter, lock or the like
+ * over all workers
  */
 
 typedef struct {
@@ -277,7 +278,7 @@ typedef struct {
     ngx_array_t              families[NGX_MCDS_STAT_FAMILIES];
                                         /*
                                          * by family, arrays of the statistics
-                                         * of each server, cache or structure,
+                                         * of each server, cache, counter etc.,
                                          * ngx_mcds_stat_t *; servers are in the
                                          * order of the pools
                                          */

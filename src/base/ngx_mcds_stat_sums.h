@@ -83,7 +83,7 @@ typedef enum {
     NGX_MCDS_DRY_STATUS_LIST(ngx_mcds_zone_dry)
 
     NGX_MCDS_ZONE_REASONS,        /* requests to the cache, a sum for each
-                                     reason */
+                                     reason of their status */
     NGX_MCDS_ZONE_REFUSED = NGX_MCDS_ZONE_REASONS + NGX_MCDS_REASON_LAST,
                                   /*
                                    * responses not stored, a sum for each reason

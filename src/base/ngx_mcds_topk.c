@@ -114,8 +114,9 @@ ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
     }
 
     /*
-     * a summary that is full evicts the key with the least count; the floor,
-     * the count that a new key starts from, rises to that count
+     * a summary of the most frequent keys that is full evicts the key with the
+     * least count; the floor, the count that a new key starts from, rises to
+     * that count
      */
 
     if (topk->n == topk->max) {
@@ -169,8 +170,8 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
                                    ranked->len);
 
         /*
-         * the summary "from" has counted a key that it does not watch at most
-         * "floor" times
+         * a key that is not in the summary of keys "from" has a count of at
+         * most from->floor
          */
 
         ranked->count += other ? other->count : from->floor;
@@ -189,9 +190,10 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
         }
 
         /*
-         * If this loop has evicted a key of both summaries from "to", the key
-         * is not inserted again: its count in "to" was the larger one, and all
-         * counts left in "to" are at least that large.
+         * When the summary of keys "from" is added to "to", a key of both may
+         * be evicted from "to" by this loop.  It is not inserted again: its
+         * count in "to" was the larger one, and all counts left in "to" are at
+         * least that large.
          */
 
         if (to->n == to->max) {
@@ -234,8 +236,8 @@ ngx_mcds_topk_find(ngx_mcds_topk_t *topk, uint32_t hash,
 
 
 /*
- * inserts a new key into a summary; if this is full, in the place of the key
- * with the least count
+ * inserts a new key into a summary of the most frequent keys; if the summary is
+ * full, in the place of the key with the least count
  */
 
 static void
@@ -366,8 +368,8 @@ ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
         topk->floor -= topk->floor >> shift;
 
         /*
-         * the decay keeps the order of the keys' counts, so the heap stays
-         * valid
+         * the decay keeps the order of the keys' counts, so the heap of keys
+         * by count stays valid
          */
 
         for (i = 0; i < topk->n; i++) {

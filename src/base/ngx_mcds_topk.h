@@ -26,12 +26,12 @@
 
 
 /*
- * the maximum number of keys that a summary watches; so many fit into an item
- * of 1 MB
+ * the maximum number of keys in a summary of the most frequent keys; so many
+ * fit into an item of 1 MB
  */
 #define NGX_MCDS_TOPK_MAX         3000
 
-/* the longest key that a summary watches, in bytes */
+/* the longest key in a summary of the most frequent keys, in bytes */
 #define NGX_MCDS_TOPK_KEY         255
 
 
@@ -56,7 +56,7 @@
 
 #define NGX_MCDS_TOPK_HEADER      32
 
-/* the maximum size of a key in the stored format of a summary */
+/* the maximum size of a key in a stored summary of the most frequent keys */
 #define NGX_MCDS_TOPK_RANKED      (8 + 8 + 1 + NGX_MCDS_TOPK_KEY)
 
 
@@ -92,21 +92,21 @@ typedef struct {
 
 
 /*
- * Creates an empty summary of at most max keys, to be freed with ngx_free().
- * Returns NULL if out of memory.
+ * Creates an empty summary of the most frequent keys, of at most max keys, to
+ * be freed with ngx_free().  Returns NULL if out of memory.
  */
 
 ngx_mcds_topk_t *ngx_mcds_topk_create(ngx_uint_t max, ngx_log_t *log);
 
 
-/* Removes all keys and counts from the summary. */
+/* Removes all keys and counts from a summary of the most frequent keys. */
 
 void ngx_mcds_topk_reset(ngx_mcds_topk_t *topk);
 
 
 /*
- * Adds count to the count of the key, of 1 to NGX_MCDS_TOPK_KEY bytes, which is
- * copied.
+ * Adds count to the count of the key in a summary of the most frequent keys.
+ * The key, of 1 to NGX_MCDS_TOPK_KEY bytes, is copied.
  */
 
 void ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
@@ -114,10 +114,11 @@ void ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
 
 
 /*
- * Notes a value of a key, if the summary watches the key.  An older note is
- * replaced.  Of two notes at about the same time the larger value stays, since
- * their order is unknown.  time: milliseconds, not 0.  Notes are neither stored
- * nor merged.
+ * Notes a value, such as that of a counter, beside its key, if the key is in
+ * the summary of the most frequent keys.  An older value is replaced.  Of two
+ * values noted at about the same time the larger one stays, since their order
+ * is unknown.  time: milliseconds, not 0.  The values are neither stored nor
+ * merged.
  */
 
 void ngx_mcds_topk_note(ngx_mcds_topk_t *topk, ngx_str_t *key,
@@ -125,17 +126,17 @@ void ngx_mcds_topk_note(ngx_mcds_topk_t *topk, ngx_str_t *key,
 
 
 /*
- * Adds the counts of the summary "from" to those of "to"; "from" does not
- * change.
+ * Adds the counts of the summary of keys "from" to those of the summary "to";
+ * "from" does not change.
  */
 
 void ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from);
 
 
 /*
- * Reduces all counts and errors of the summary by 1 / 2^shift, so many times,
- * so that recent counts weigh more than old ones; the order of keys stays.  A
- * number below 2^shift does not decrease any further.
+ * Reduces all counts and errors of a summary of keys by 1 / 2^shift, so many
+ * times, so that recent requests for a key weigh more than old ones; the order
+ * of keys stays.  A number below 2^shift does not decrease any further.
  */
 
 void ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
@@ -143,8 +144,9 @@ void ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
 
 
 /*
- * Fills order with the keys of the summary, the highest count first.  order has
- * room for topk->n keys.  Returns the smaller of topk->n and max.
+ * Fills the array "order", which has room for topk->n keys, with the keys of a
+ * summary of keys, the highest count first.  Returns the smaller of topk->n and
+ * max.
  */
 
 ngx_uint_t ngx_mcds_topk_sort(ngx_mcds_topk_t *topk,
@@ -152,9 +154,9 @@ ngx_uint_t ngx_mcds_topk_sort(ngx_mcds_topk_t *topk,
 
 
 /*
- * Encodes the most frequent keys of the summary, as many as fit into size
- * bytes.  The value has room for two more bytes.  Returns NULL if out of
- * memory.
+ * Encodes the most frequent keys of a summary of keys, as many as fit into size
+ * bytes, as a value for memcached, with room for two more bytes.  Returns NULL
+ * if out of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_topk_encode(ngx_mcds_topk_t *topk,
@@ -162,9 +164,9 @@ ngx_mcds_value_t *ngx_mcds_topk_encode(ngx_mcds_topk_t *topk,
 
 
 /*
- * Adds a stored summary of keys to this one.  Returns NGX_OK; NGX_DECLINED if
- * the data is malformed, with the summary unchanged; or NGX_ERROR if out of
- * memory.
+ * Adds the stored summary of keys in data to the summary topk.  Returns NGX_OK;
+ * NGX_DECLINED if the data is malformed, with topk unchanged; or NGX_ERROR if
+ * out of memory.
  */
 
 ngx_int_t ngx_mcds_topk_decode(ngx_mcds_topk_t *topk, u_char *data,
