@@ -10,7 +10,7 @@
 #include "ngx_mcds_key.h"
 
 
-/* the maximum length of the excerpt of a malformed line that is logged */
+/* the maximum length of the excerpt of a malformed reply that is logged */
 #define NGX_MCDS_MAX_TEXT         128
 
 /*
@@ -31,7 +31,7 @@
 #define NGX_MCDS_SENT             0x0400
 #define NGX_MCDS_UNTOLD           0x0700
 
-/* the largest 64-bit number without its last digit, and that digit */
+/* the largest decimal number of 64 bits without its last digit; that digit */
 
 #define NGX_MCDS_CUTOFF           ((uint64_t) -1 / 10)
 #define NGX_MCDS_CUTLIM           ((uint64_t) -1 % 10)
@@ -71,7 +71,7 @@ ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b)
     p = b->pos;
     last = end;
 
-    /* memcached before 1.6.18 may leave one space at the end of a line */
+    /* memcached before 1.6.18 may leave one space at the end of a reply line */
 
     if (last > p && last[-1] == ' ') {
         last--;
@@ -493,7 +493,10 @@ ngx_mcds_parse_failed(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
 }
 
 
-/* Takes the excerpt of a malformed line, up to the first control character. */
+/*
+ * Takes the beginning of a malformed line of a reply, up to the first control
+ * character, for the log.
+ */
 
 static void
 ngx_mcds_parse_excerpt(ngx_str_t *text, u_char *p, u_char *last)
@@ -566,8 +569,8 @@ ngx_mcds_version_at_least(ngx_str_t *text, ngx_uint_t major,
     last = text->data + text->len;
 
     /*
-     * the first part of the version that differs decides, but all parts must be
-     * well-formed
+     * the first part of a server's version that differs decides which version
+     * is older, but all parts must be well-formed
      */
 
     rc = NGX_AGAIN;

@@ -72,7 +72,8 @@ typedef enum {
 
 
 typedef struct {
-    ngx_uint_t    verb;           /* the command, of ngx_mcds_verb_e */
+    ngx_uint_t    verb;           /* the command for memcached, of
+                                     ngx_mcds_verb_e */
     ngx_uint_t    want;           /* fields that the command requests,
                                      NGX_MCDS_VALUE | ... */
 
@@ -143,7 +144,8 @@ typedef struct {
  * Writes the line of a meta command and its CRLF into buf, which has room for
  * NGX_MCDS_MAX_COMMAND bytes.  The caller sends the value of SET, ADD and
  * APPEND, and its CRLF, after the line.  All commands but NOOP, STATS and
- * GET_VERSION request their opaque and key to be echoed.  Returns the end.
+ * GET_VERSION request their opaque and key to be echoed.  Returns the end of
+ * the line.
  */
 
 u_char *ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd);
