@@ -12,15 +12,15 @@
 
 
 /*
- * How much later than the timeout of the pool the first wait of a request ends,
- * in milliseconds: an operation that takes the whole timeout ends by itself
- * before that.
+ * How much later than the timeout of the pool the first wait of a request for
+ * memcached ends, in milliseconds: an operation that takes the whole timeout
+ * ends by itself before that.
  */
 #define NGX_MCDS_WAIT_SLACK       5
 
 /*
- * The minimum wait of a request whose budget is spent, in milliseconds: enough
- * for the reply of a healthy server.
+ * The minimum wait for memcached, in milliseconds, of a request that has spent
+ * its budget of time for such waits: enough for the reply of a healthy server.
  */
 #define NGX_MCDS_WAIT_LEAST       2
 

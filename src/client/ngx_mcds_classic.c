@@ -21,7 +21,8 @@
 typedef enum {
     NGX_MCDS_STEP_CHECK = 0,      /* the command "gets", to compare the item's
                                      value with the one expected */
-    NGX_MCDS_STEP_CHANGE,         /* the command that makes the change */
+    NGX_MCDS_STEP_CHANGE,         /* the command that changes the item, such as
+                                     "cas" or "incr" */
     NGX_MCDS_STEP_CREATE,         /* the command "add", which creates a missing
                                      counter */
     NGX_MCDS_STEP_LEARN           /* the command "gets", to learn the CAS value
@@ -33,12 +34,12 @@ typedef struct {
     ngx_queue_t            queue;
     ngx_mcds_server_t     *server;
 
-    /* the operation that takes several steps, each a command */
+    /* the caller's operation, which takes several commands (steps) */
     ngx_mcds_op_t         *op;
 
     ngx_mcds_op_t          step_op;
 
-    ngx_event_t            timer;        /* the timer of the whole operation,
+    ngx_event_t            timer;        /* timeout of the whole operation, set
                                             from its second command on */
     ngx_msec_t             deadline;
 
@@ -248,7 +249,7 @@ ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
         req.text.len = ngx_sprintf(text, "%uL", req.initial) - text;
         break;
 
-    default: /* NGX_MCDS_STEP_CHANGE: the request is sent as it is */
+    default: /* NGX_MCDS_STEP_CHANGE: the request's own command is sent */
         break;
     }
 
@@ -459,7 +460,7 @@ ngx_mcds_classic_learned(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
     {
         /*
          * another client has already replaced the value that this "add" stored:
-         * the result is as if that client had been first
+         * the operation ends as if that client had been first
          */
 
         rc = NGX_MCDS_NOT_STORED;
@@ -484,8 +485,8 @@ ngx_mcds_classic_fail(ngx_mcds_steps_t *steps, ngx_uint_t rc)
     ngx_memzero(&result, sizeof(ngx_mcds_result_t));
 
     /*
-     * results such as DOWN and BUSY say that nothing was sent; that is untrue
-     * if an earlier command of the operation has stored a value
+     * the results DOWN, BUSY and TLS of an operation say that nothing was sent;
+     * that is untrue if an earlier command of the operation has stored a value
      */
 
     if (steps->changed && !ngx_mcds_answered(rc) && rc < NGX_MCDS_TIMEOUT) {

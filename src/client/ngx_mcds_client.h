@@ -32,7 +32,10 @@
 /* the maximum length of user and password together, in bytes */
 #define NGX_MCDS_MAX_AUTH         512
 
-/* values of this size and above use the server's bulk connection; bytes */
+/*
+ * values of this size and above use the second connection to the server, the
+ * one for large values; bytes
+ */
 #define NGX_MCDS_BULK             32768
 
 
@@ -47,8 +50,8 @@ typedef enum {
                                      nginx's "hash" */
     NGX_MCDS_KETAMA,              /* a ring of 160 points a server, MD5,
                                      weighted */
-    NGX_MCDS_CONSISTENT,          /* libmemcached's other ring, of 100 points a
-                                     server */
+    NGX_MCDS_CONSISTENT,          /* the ring of libmemcached's distribution
+                                     "consistent", of 100 points a server */
     NGX_MCDS_NGINX_CONSISTENT     /* the ring of nginx's "hash ...
                                      consistent" */
 } ngx_mcds_distribution_e;
@@ -79,7 +82,8 @@ struct ngx_mcds_pool_s {
     ngx_str_t             password;
 
 #if (NGX_SSL)
-    ngx_ssl_t            *ssl;          /* TLS (memcached -Z), or NULL */
+    ngx_ssl_t            *ssl;          /* TLS context for connections to the
+                                           servers; NULL: no TLS */
 #endif
     ngx_str_t             ssl_name;     /* name to verify in the server's
                                            certificate; C string */
@@ -111,13 +115,14 @@ struct ngx_mcds_pool_s {
     uint64_t              purges;
 
     /*
-     * fields of this worker about marks: the expiry in years that mcds gives a
-     * durable counter, see ngx_mcds_raise.h
+     * fields of this worker about marks: a mark is the expiry, years ahead,
+     * that mcds gives a durable counter, see ngx_mcds_raise.h
      */
-    time_t                marked;       /* when a counter with a mark was last
-                                           seen */
-    ngx_uint_t            unmarked;     /* 1: give counters no mark, as the
-                                           clock of a server is years ahead */
+    time_t                marked;       /* when a counter with a mark, an expiry
+                                           years ahead, was last seen */
+    ngx_uint_t            unmarked;     /* 1: give counters no expiry as a
+                                           mark, since the clock of a server is
+                                           years ahead */
 };
 
 
@@ -201,8 +206,8 @@ void ngx_mcds_pool_exit(ngx_mcds_pool_t *pool);
 
 
 /*
- * Appends the ngx_mcds_stat_t * of each server of the pool.  Returns NGX_ERROR
- * if out of memory.
+ * Appends the statistics of each server of the pool, an ngx_mcds_stat_t *, to
+ * the array.  Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats);
@@ -217,8 +222,8 @@ void ngx_mcds_pool_stats_start(void);
 
 
 /*
- * Requests "stats" from each of the servers with these statistics; the replies
- * update the memory usage in shared memory.  Skips a server that was asked by
+ * Requests "stats" from each server whose statistics are in the array; the
+ * replies update the memory usage in shared memory.  Skips a server asked by
  * some worker within this second, that is down, or whose pool uses the classic
  * protocol: a proxy may take the command for an error and close the connection.
  */

@@ -24,7 +24,7 @@
 #define NGX_MCDS_FLUSH_INTERVAL   50
 
 
-/* statistics skip probes and "stats", which are not requested by a client */
+/* a server's statistics leave out what mcds adds itself: probes and "stats" */
 #define ngx_mcds_client_stat_skips(ex)                                        \
     ((ex)->probe || (ex)->verb == NGX_MCDS_STATS)
 
@@ -85,7 +85,8 @@ ngx_mcds_pool_stats_start(void)
                         ngx_mcds_client_stat_timer_handler);
 
     /*
-     * the exit of a worker flushes the statistics a last time, not this timer
+     * the timer that flushes the statistics need not delay the exit of a
+     * worker, which flushes them a last time
      */
 
     ngx_mcds_client_stat_timer.cancelable = 1;

@@ -432,7 +432,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     pc->log = &conn->log;
     pc->log_error = NGX_ERROR_INFO;
 
-    /* the breaker of the server reports refused connections, once */
+    /* refused connections are logged by the server's breaker, once, not here */
 
     level = conn->log.log_level;
 
@@ -469,7 +469,8 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     conn->deadline = ngx_current_msec + server->pool->connect_timeout;
 
     /*
-     * a socket that is connected at once needs the timer too, for the handshake
+     * the timer of the connection is also needed if connect() succeeds at once,
+     * for the TLS handshake and the greeting ("version")
      */
 
     ngx_mcds_conn_set_timer(conn);
@@ -567,8 +568,8 @@ ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
     if (pool->user.len) {
 
         /*
-         * with the expiry -1 a server without authentication expires the item
-         * at once
+         * user and password are sent by "set"; a server without authentication
+         * stores them as an item, which the expiry -1 ends at once
          */
 
         p = ngx_sprintf(p, "set mcds:auth 0 -1 %uz" CRLF "%V %V" CRLF,
@@ -638,8 +639,8 @@ ngx_mcds_conn_flush_handler(ngx_event_t *ev)
     conn = ev->data;
 
     /*
-     * wait: other posted events may push more commands, which are then sent in
-     * the same write
+     * defer the sending of commands: other posted events may push more
+     * commands, which are then sent in the same write
      */
 
     if (!conn->deferred && !ngx_queue_empty(&ngx_posted_events)) {
@@ -813,7 +814,7 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
         conn->quiet = 0;
 
-        /* all replies in these bytes count as received from the server now */
+        /* all replies in the received bytes get the same time of receipt */
 
         conn->received = ngx_mcds_client_stat_clock();
 
@@ -869,8 +870,8 @@ ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn)
 
 
 /*
- * gets the earliest deadline of the connection; returns NGX_DECLINED if there
- * is none
+ * gets the earliest deadline of the connection: of the connect, of an operation
+ * or of "keepalive"; returns NGX_DECLINED if there is none
  */
 
 static ngx_int_t

@@ -26,8 +26,8 @@ typedef enum {
     NGX_MCDS_CONN_IDLE = 0,       /* the connection has no socket */
     NGX_MCDS_CONN_CONNECTING,
     NGX_MCDS_CONN_HANDSHAKING,    /* the TLS handshake is under way */
-    NGX_MCDS_CONN_GREETING,       /* "version" (and "mn") were sent to the
-                                     server */
+    NGX_MCDS_CONN_GREETING,       /* the greeting, "version" (and "mn"), was
+                                     sent to the server */
     NGX_MCDS_CONN_READY
 } ngx_mcds_conn_state_e;
 
@@ -64,8 +64,9 @@ struct ngx_mcds_conn_s {
 
     /*
      * The exchanges of the connection, each a command and its expected reply,
-     * in the order of the commands, all of which have been encoded into out.  A
-     * reply either belongs to the first exchange, or the connection is closed.
+     * in the order of the commands, which are all encoded into the chain "out".
+     * If a reply does not belong to the first exchange, the connection is
+     * closed.
      */
     ngx_queue_t             exchanges;
     ngx_uint_t              pending;
@@ -198,8 +199,8 @@ struct ngx_mcds_exchange_s {
 
 
 /*
- * the exchange, a command and its reply, whose reply comes next on the
- * connection, which must have one
+ * the first exchange (a command and its reply) of a connection: its reply comes
+ * next.  The connection must have an exchange.
  */
 
 #define ngx_mcds_conn_head(conn)                                              \
@@ -208,8 +209,8 @@ struct ngx_mcds_exchange_s {
 
 
 /*
- * Returns the control or the bulk connection of a server, and creates it if
- * necessary.  Returns NULL if out of memory.
+ * Returns the connection to a server for large values (bulk) or the one for all
+ * other commands, and creates it if necessary.  Returns NULL if out of memory.
  */
 
 ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);
@@ -282,7 +283,7 @@ void ngx_mcds_conn_send(ngx_mcds_conn_t *conn);
 void ngx_mcds_conn_free_block(ngx_mcds_conn_t *conn, ngx_chain_t *cl);
 
 
-/* Sets the timer of the connection to the nearest deadline. */
+/* Sets the timer of the connection to the earliest of its deadlines. */
 
 void ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn);
 

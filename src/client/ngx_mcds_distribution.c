@@ -129,7 +129,7 @@ ngx_mcds_distribution_get(ngx_mcds_pool_t *pool, u_char *key, size_t len,
         mc = (movable && pool->ejecting) ? pool->ejecting : pool->memcached;
         hash = memcached_generate_hash(mc, (char *) key, len);
 
-        /* libmemcached should never return an index out of range */
+        /* libmemcached's index of a server should never be out of range */
 
         return hash % pool->servers.nelts;
     }
@@ -150,8 +150,8 @@ ngx_mcds_distribution_eject(ngx_mcds_pool_t *pool, ngx_uint_t n,
     }
 
     /*
-     * a server is ejected by a retry time that never comes; if all servers are
-     * ejected the ring stays
+     * libmemcached ejects a server from its ring until the server's retry time,
+     * which here never comes; if all servers are ejected the ring stays
      */
 
     memcached_instance_next_retry(memcached_server_instance_by_position(mc, n),
@@ -218,8 +218,8 @@ ngx_mcds_distribution_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     rc = MEMCACHED_SUCCESS;
 
     /*
-     * the distribution must be set first: later it would drop the weights of
-     * servers
+     * libmemcached's distribution must be set before servers are added: later
+     * it would drop their weights
      */
 
     if (pool->distribution == NGX_MCDS_CONSISTENT) {
@@ -241,7 +241,8 @@ ngx_mcds_distribution_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     }
 
     /*
-     * weighted ketama must be set last: it rebuilds the ring over all servers
+     * weighted ketama must be set after all servers were added: libmemcached
+     * then rebuilds the ring
      */
 
     if (pool->distribution == NGX_MCDS_KETAMA && rc == MEMCACHED_SUCCESS) {
@@ -324,7 +325,7 @@ ngx_mcds_distribution_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
         for (j = 0; j < server[i].weight * NGX_MCDS_POINTS; j++) {
 
-            /* the previous point of the ring is hashed as little-endian */
+            /* the hash of a point depends on the server's previous point */
 
             p = prev;
             *p++ = (u_char) hash;

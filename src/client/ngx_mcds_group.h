@@ -31,7 +31,8 @@ typedef struct {
     ngx_mcds_server_t     *server;
 
     /*
-     * the operation on this server alone, active while its command is under way
+     * the part of an operation on replicas that this server does, active while
+     * the command for the server is under way
      */
     ngx_mcds_op_t          op;
 
@@ -39,8 +40,8 @@ typedef struct {
 
     /*
      * For a read that compares replicas: the fields of the item that were last
-     * requested from this server, and the result of that request.  value, if
-     * not NULL, keeps the data of the result after its handler has returned.
+     * requested from this server, and the server's reply.  value, if not NULL,
+     * keeps the data of the reply after its handler has returned.
      */
     ngx_uint_t             want;
     ngx_mcds_result_t      answer;
@@ -80,10 +81,10 @@ struct ngx_mcds_group_s {
     ngx_uint_t             rc;           /* best result code of the replicas
                                             that have replied */
     ngx_uint_t             rank;
-    uint64_t               cas;          /* CAS value that the leading replica
-                                            returned, or 0 */
-    int64_t                ttl;          /* time to live that a replica
-                                            reported, if has_ttl */
+    uint64_t               cas;          /* CAS value from the leader, the
+                                            replica changed first; or 0 */
+    int64_t                ttl;          /* time to live of the item that a
+                                            replica reported, if has_ttl */
     ngx_uint_t             has_ttl;
 
     ngx_event_t            timer;        /* timer that ends the wait for silent

@@ -28,7 +28,8 @@ typedef struct ngx_mcds_result_s  ngx_mcds_result_t;
  */
 
 typedef struct {
-    ngx_uint_t            verb;         /* the command, of ngx_mcds_verb_e */
+    ngx_uint_t            verb;         /* the command for memcached, of
+                                           ngx_mcds_verb_e */
     ngx_uint_t            want;
     ngx_str_t             key;          /* the key: any text, without the pool's
                                            prefix */
@@ -41,8 +42,9 @@ typedef struct {
     ngx_uint_t            place;
 
     /*
-     * The time to live in seconds.  Above NGX_MCDS_MAX_TTL it is a time since
-     * the epoch, which must be so far away that it counts as no expiry.
+     * The time to live of the item in seconds.  Above NGX_MCDS_MAX_TTL it is a
+     * time since the epoch, which must be so far away that it counts as no
+     * expiry.
      */
     uint32_t              ttl;
 
@@ -99,8 +101,8 @@ typedef struct {
                                            the server */
     unsigned              bulk:1;       /* a large reply to the operation is
                                            expected */
-    unsigned              number:1;     /* GET of a counter; of replicas the
-                                           largest number */
+    unsigned              number:1;     /* GET of a counter; with replicas, the
+                                           largest of their numbers */
     unsigned              single:1;     /* the item is stored on one server, not
                                            on replicas */
     unsigned              every:1;      /* SET, ADD and INCR are done only if

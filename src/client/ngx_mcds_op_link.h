@@ -28,16 +28,16 @@ void ngx_mcds_server_submit(ngx_mcds_server_t *server,
 
 
 /*
- * Links an operation: sets *link, the client's pointer, to the operation, which
- * may be NULL.
+ * Links an operation: sets *link, the client's pointer to an operation under
+ * way, to op, which may be NULL.
  */
 
 void ngx_mcds_op_link(ngx_mcds_op_t **link, ngx_mcds_op_t *op);
 
 
 /*
- * Unlinks an operation: sets *link, the client's pointer, to NULL, so that the
- * handler of the operation will not be called.
+ * Unlinks an operation: sets *link, the client's pointer to an operation under
+ * way, to NULL, so that the handler of the operation will not be called.
  */
 
 void ngx_mcds_op_unlink(ngx_mcds_op_t **link);

@@ -316,7 +316,7 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
 
     case NGX_MCDS_NOT_STORED:
 
-        /* an add found the item on this server, or an append did not find it */
+        /* an add found the item on the server, or an append found none there */
 
         return req->verb == NGX_MCDS_ADD ? 6 : 4;
 
@@ -331,7 +331,8 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
     case NGX_MCDS_PROTOCOL:
 
         /*
-         * the server may have made the change, unless another server reports it
+         * it is unknown whether the server has executed the command; that is
+         * the operation's result if all servers must do it, or none has replied
          */
 
         return all ? 8 : 2;

@@ -197,7 +197,10 @@ ngx_mcds_read_timer(ngx_mcds_group_t *group, ngx_event_handler_pt handler)
 }
 
 
-/* returns the rest of the pool's timeout that a read has, in milliseconds */
+/*
+ * returns the rest of the pool's timeout that a read of replicas has, in
+ * milliseconds
+ */
 
 static ngx_msec_t
 ngx_mcds_read_left(ngx_mcds_group_t *group)

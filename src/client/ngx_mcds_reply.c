@@ -411,7 +411,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 
     if (!(reply->has & NGX_MCDS_OPAQUE)) {
 
-        /* error lines have no flags, nor has the reply EN of old servers */
+        /* a server's error replies have no flags, nor has EN of old servers */
 
         if (reply->rc == NGX_MCDS_SERVER_ERROR
             || reply->rc == NGX_MCDS_TOO_LARGE

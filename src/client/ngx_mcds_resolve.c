@@ -200,8 +200,8 @@ ngx_mcds_resolve_start(ngx_mcds_pool_t *pool)
         resolve->timer.cancelable = 1;
 
         /*
-         * names are looked up at once: the configuration may have been read
-         * long ago
+         * a new worker looks the servers' names up at once: the configuration,
+         * with the first look-up, may have been read long ago
          */
 
         ngx_add_timer(&resolve->timer, 1);

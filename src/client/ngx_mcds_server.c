@@ -169,8 +169,8 @@ ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
     }
 
     /*
-     * only the addresses of the two servers differ: ports are equal, other
-     * fields are zero
+     * the two addresses of a server's name have the same port, and their other
+     * fields are zero: memcmp() compares the IP addresses
      */
 
     return ngx_memcmp(one, two, one_len);
