@@ -101,8 +101,8 @@ void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
 
 /*
  * Parses the arguments of a directive from the number i on by a table of
- * parameters, and logs all errors.  Before that, each field of 4 or 8 bytes
- * gets its default.  Returns NGX_CONF_OK or NGX_CONF_ERROR.
+ * parameters, and logs all errors.  Before that, each parameter's field of 4 or
+ * 8 bytes gets its default.  Returns NGX_CONF_OK or NGX_CONF_ERROR.
  */
 
 char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
@@ -163,9 +163,9 @@ char *ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size);
 
 
 /*
- * Logs that a directive's value must be something else, which the text "must"
- * says, or, if must is NULL, that the parameter is unknown.  Returns
- * NGX_CONF_ERROR.
+ * Logs that a directive's value is not valid, with the text "must", which tells
+ * the valid values; or, if must is NULL, that the parameter is unknown.
+ * Returns NGX_CONF_ERROR.
  */
 
 char *ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,

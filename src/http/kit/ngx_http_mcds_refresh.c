@@ -206,7 +206,7 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /* a refresh has no descriptor; ngx_get_connection() uses 0 as an index */
+    /* a refresh has no descriptor: it borrows 0 for ngx_get_connection() */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -547,7 +547,8 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
 
     /*
      * the copy of the request continues at the phase of the original, but
-     * NGX_HTTP_SUBREQUEST_CLONE does not copy these results of earlier phases
+     * NGX_HTTP_SUBREQUEST_CLONE does not copy all results of earlier phases,
+     * such as flags of the URI and the status of an error page
      */
 
     sr->internal = r->internal;
