@@ -88,7 +88,7 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 
 /*
  * decides whether the request is served from the cache, waits, or goes to the
- * origin, without regard to a dry run
+ * origin, as if there was no mcds_cache_dry_run
  */
 
 static ngx_int_t
@@ -124,8 +124,8 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     if (ctx->replace) {
 
         /*
-         * the response to this request replaces the entry that was found, by
-         * its CAS, but not a newer page
+         * the response to this request replaces the stored page that was
+         * found, by its CAS, but not a page that is newer
          */
 
         return ngx_http_mcds_cache_pass(r, ctx,
@@ -184,8 +184,8 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
 
         /*
          * The page is not the one that the request has waited for, and may
-         * come from a memcached server that was down: judge it as the result
-         * of the first lookup.
+         * come from a memcached server that was down: judge the page as if the
+         * request had found it without a wait.
          */
 
         ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
@@ -335,8 +335,8 @@ ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * handles a request that no page in the cache can serve: counts uses, builds
- * the page, or goes to the origin
+ * handles a request that no page in the cache can serve: counts a use of the
+ * page (mcds_cache_min_uses), builds the page, or goes to the origin
  */
 
 static ngx_int_t

@@ -43,7 +43,10 @@
 #define NGX_HTTP_MCDS_IGN_CONTROL_SHIFT  8
 #define NGX_HTTP_MCDS_IGN_CDN_SHIFT      20
 
-/* "mcds_cache_valid origin": the origin's lifetime counts for any status */
+/*
+ * "mcds_cache_valid origin": a lifetime that the origin has set counts for
+ * responses of any status
+ */
 #define NGX_HTTP_MCDS_VALID_ORIGIN  1
 
 /*
@@ -227,8 +230,9 @@ struct ngx_http_mcds_key_args_s {
     ngx_array_t                 names;    /* names of arguments of the URI,
                                              ngx_str_t, or patterns with "*" */
     ngx_uint_t                  only;     /* 1: the default key has only the
-                                             arguments of the URI in "names";
-                                             0: it has all others */
+                                             arguments of the URI that the array
+                                             "names" has; 0: it has all
+                                             others */
     ngx_uint_t                  sort;
 };
 
@@ -244,15 +248,16 @@ typedef struct ngx_http_mcds_own_s        ngx_http_mcds_own_t;
 
 
 /*
- * The state of headers_out before the content handler runs, to tell the
- * headers of the page apart: nginx keeps some headers of the response that has
- * redirected the request.
+ * The response headers that headers_out has before the content handler runs:
+ * they do not belong to the page.  For example, nginx keeps some headers of the
+ * response that has redirected the request.
  */
 
 typedef struct {
     ngx_uint_t                  lines;
-    u_char                     *first;    /* value of the first header line
-                                             that the response had before */
+    u_char                     *first;    /* value of the first header line of
+                                             the response before the content
+                                             handler runs */
     u_char                     *type;
     u_char                     *charset;
     ngx_str_t                  *override;
@@ -265,9 +270,9 @@ typedef struct {
  */
 
 typedef struct {
-    ngx_mcds_snapshot_t             *list;  /* list of the page's variants from
-                                               which the key "at" comes, or
-                                               NULL */
+    ngx_mcds_snapshot_t             *list;  /* list of the page's variants that
+                                               has led to the key which is
+                                               looked up, or NULL */
     ngx_mcds_snapshot_t             *read;  /* variant that was found, kept
                                                while the list of variants is
                                                looked up again, or NULL */
@@ -278,9 +283,9 @@ typedef struct {
      */
     ngx_mcds_waiter_t              base;
     ngx_uint_t                   base_outcome;
-    ngx_uint_t                   turns;    /* lists of variants followed so
-                                              far, each of which had replaced
-                                              another */
+    ngx_uint_t                   turns;    /* number of lists of variants that
+                                              the request has followed: each had
+                                              replaced the one before */
     ngx_http_mcds_put_t         *fork;     /* list of variants that is being
                                               stored for this request */
     ngx_str_t                    names;    /* names of the headers in the
@@ -308,7 +313,9 @@ typedef struct {
     ngx_chain_t                **detached_last;
     ngx_chain_t                 *detach_free;
     ngx_event_t                 *attached; /* timer of a slow client that delays
-                                              its own build, or NULL */
+                                              the build of its page: then
+                                              another request builds the page;
+                                              or NULL */
 } ngx_http_mcds_tee_ctx_t;
 
 
@@ -325,8 +332,9 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_http_mcds_cache_conf_t  *asker;    /* configuration of the location in
                                               which the page was looked up */
     ngx_http_mcds_cache_conf_t  *conf;     /* configuration of the location that
-                                              responds; until it is known,
-                                              "asker" */
+                                              responds; until that location is
+                                              known, of the one in which the
+                                              page was looked up */
     ngx_str_t                    uri;      /* URI of a subrequest, before
                                               redirects */
     ngx_str_t                    args;     /* arguments of the request, before
@@ -335,25 +343,27 @@ struct ngx_http_mcds_cache_ctx_s {
                                                 (X-Forwarded-Host and others),
                                                 see
                                                 ngx_http_mcds_forwarded.h */
-    ngx_http_mcds_cache_conf_t  *forwarded_by;  /* configuration whose list of
-                                                   forwarding headers was used
-                                                   for "forwarded" */
+    ngx_http_mcds_cache_conf_t  *forwarded_by;  /* configuration that lists the
+                                                   forwarding headers which the
+                                                   text "forwarded" has */
     u_char                       route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                    key;
     /*
-     * the page's key in the location "asker", if an unsafe request has another
-     * one in "conf"
+     * the page's key in the location that looked the page up, if an unsafe
+     * request has another key in the location that responds
      */
     ngx_str_t                    asked_key;
-    ngx_str_t                    at;       /* key that is looked up: "key", or
-                                              the key of a variant */
+    ngx_str_t                    at;       /* key that the request looks up:
+                                              that of its page, or that of a
+                                              variant of the page */
     ngx_mcds_cache_control_t    *control;  /* Cache-Control of the request, or
                                               NULL */
     ngx_http_mcds_gone_t        *gone;     /* pages that an unsafe request
                                               invalidates */
     ngx_mcds_waiter_t            waiter;
-    ngx_uint_t                   outcome;  /* outcome of the request's lookup
-                                              or wait, ngx_mcds_page_e */
+    ngx_uint_t                   outcome;  /* outcome of the lookup of the page,
+                                              or of the wait for the page,
+                                              ngx_mcds_page_e */
     ngx_mcds_snapshot_t         *snapshot;  /* page or other entry that was
                                                found in memcached, or is
                                                served */
@@ -400,12 +410,12 @@ struct ngx_http_mcds_cache_ctx_s {
     /* status of the upstream's response, if an error page replaces it */
     ngx_uint_t                   failed_status;
 
-    unsigned                     main:1;      /* the context is that of a main
-                                                 request or of its detached
-                                                 copy */
-    unsigned                     routed:1;    /* "route" is that of the
-                                                 location which responds to the
-                                                 request */
+    unsigned                     main:1;      /* the cache's context is that of
+                                                 a main request or of its
+                                                 detached copy */
+    unsigned                     routed:1;    /* the request's route through the
+                                                 locations ends at the location
+                                                 that responds */
     unsigned                     rerouted:1;  /* the request's route through
                                                  the locations has changed
                                                  since its page was looked
@@ -422,11 +432,12 @@ struct ngx_http_mcds_cache_ctx_s {
     unsigned                     replace:1;   /* the stored page is not used,
                                                  but replaced by the response
                                                  to this request */
-    unsigned                     detaching:1; /* a cleanup handler that frees
-                                                 the buffers "detached" was
-                                                 added */
-    unsigned                     streamed:1;  /* a cleanup handler that frees
-                                                 the body "stream" was added */
+    unsigned                     detaching:1; /* a cleanup handler was added
+                                                 that frees the copies of the
+                                                 response for a slow client */
+    unsigned                     streamed:1;  /* a cleanup handler was added
+                                                 that frees the body of a page
+                                                 which is sent in parts */
     unsigned                     streaming:1; /* the body of the page
                                                  "snapshot" is being sent */
     unsigned                     offered:1;   /* the page "snapshot" could be
@@ -463,14 +474,15 @@ struct ngx_http_mcds_cache_ctx_s {
                                                      the page "snapshot" */
     unsigned                     expired:1;       /* the page "snapshot" has
                                                      expired or was purged */
-    unsigned                     invalidate:1;    /* the page of "key" is
-                                                     invalidated if the unsafe
-                                                     request succeeds */
+    unsigned                     invalidate:1;    /* the page of the request's
+                                                     URI is invalidated if the
+                                                     request, an unsafe one,
+                                                     succeeds */
     unsigned                     dry:1;       /* mcds_cache_dry_run: no page is
                                                  served from the cache */
     unsigned                     awaited:1;   /* lock_wait, the time for which
-                                                 the request has waited, is
-                                                 set */
+                                                 the request has waited for a
+                                                 page, is set */
     unsigned                     origin:1;    /* the request goes to the
                                                  content handler, not to the
                                                  cache */

@@ -257,8 +257,8 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 /*
  * Notes that the request was redirected to the location of an error page.  If
  * a file did not exist, as with "error_page 404 = @application", that location
- * makes the page; after a response of an upstream, that location makes
- * something else.
+ * makes the page; after a response of an upstream, the response of that
+ * location is an error page, and not the page.
  */
 
 static void

@@ -62,14 +62,14 @@ struct ngx_http_mcds_compress_s {
 /*
  * The functions for compressed pages that the rest of the cache calls.
  *
- * compress: the compression for the response of r, of a location that
- * compresses, or NULL; takes the length into account, if known.
+ * compress: returns how to compress the response to r, in a location that
+ * compresses pages, or NULL; depends on the response's length, if known.
  *
  * create, run, free: the encoder, see ngx_mcds_coding.h.
  *
- * accepted: 1 if r accepts the coding of ctx->snapshot, which is offered then.
+ * accepted: returns 1 if r accepts the coding of the page ctx->snapshot.
  *
- * The others are for the body of ctx->snapshot without its coding; the
+ * body, begin, take, back: decompress the body of the page ctx->snapshot; the
  * prototypes below describe them.
  */
 

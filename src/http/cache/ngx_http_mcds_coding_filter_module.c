@@ -128,10 +128,10 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
 
 
 /*
- * Returns 1 if no filter changes or reads the body of the response, so that it
- * may be sent compressed: such a filter has set one of the flags, or has
- * cleared the length.  For a TLS connection, nginx itself asks for a body in
- * memory.
+ * Returns 1 if no filter changes or reads the body of the response, so that the
+ * body may be sent compressed.  Such a filter has set a flag of the request, as
+ * filter_need_in_memory, or has cleared the response's Content-Length.  For a
+ * TLS connection, nginx itself asks for a body in memory.
  */
 
 static ngx_uint_t

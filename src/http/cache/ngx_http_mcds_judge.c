@@ -126,9 +126,9 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Judges the kind of the entry that was found, and its signature.  A signed
- * list of variants was followed before, so a list that is found here is not
- * signed.
+ * Judges the entry that was found in memcached by its kind (a page, or a mark
+ * in its place) and its signature.  A signed list of variants was followed
+ * before, so a list that is found here is not signed.
  */
 
 static ngx_uint_t
@@ -248,8 +248,8 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 /*
  * Judges a page with variants: a purge of such a page is recorded in its list
- * of variants.  After a wait, the list that the request has read may be older
- * than the page.
+ * of variants.  If the request has waited for the page, the list that it has
+ * read may be older than the page.
  */
 
 static ngx_uint_t

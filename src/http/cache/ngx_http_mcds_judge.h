@@ -18,8 +18,9 @@
 
 typedef enum {
     NGX_HTTP_MCDS_JUDGE_VALID = 0,  /* the page that was found is served */
-    NGX_HTTP_MCDS_JUDGE_STALE,      /* the page has expired, or was purged;
-                                       "state" says how long ago */
+    NGX_HTTP_MCDS_JUDGE_STALE,      /* the page has expired, or was purged; the
+                                       judgement's "state" says whether it may
+                                       still be served */
     NGX_HTTP_MCDS_JUDGE_GONE,       /* the page that was found must not be
                                        served */
     NGX_HTTP_MCDS_JUDGE_AGAIN,      /* the request looks up its page once more:
@@ -34,10 +35,11 @@ typedef enum {
 
 typedef struct {
     ngx_http_mcds_cache_conf_t  *conf;
-    ngx_mcds_entry_t            *entry;   /* the page's entry; after a purge
-                                             its copy "expired" */
-    ngx_mcds_entry_t             expired; /* copy of the page's entry that a
-                                             purge has expired */
+    ngx_mcds_entry_t            *entry;   /* the entry of the page that is
+                                             judged; after a purge, a copy of
+                                             it with an earlier expiry */
+    ngx_mcds_entry_t             expired; /* copy of the page's entry, with the
+                                             expiry that a purge has set */
     uint64_t                     now;
     ngx_uint_t                   reason;  /* why the page is stale or gone,
                                              ngx_mcds_reason_e */

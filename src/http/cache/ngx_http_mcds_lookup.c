@@ -362,8 +362,8 @@ ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * uses the response for which the list of variants was made, if it is the
- * variant that this request needs
+ * serves the request with the first variant of the page, for which a build has
+ * just made the list of variants, if the request needs that variant
  */
 
 static ngx_int_t
@@ -570,8 +570,8 @@ ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
         ctx->snapshot = ngx_mcds_snapshot_ref(snapshot);
 
         /*
-         * the first parts of the page's body are in memory now, but not for
-         * long, so the body is opened
+         * if the page's body is stored in parts, the first parts are in memory
+         * now, but not for long, so the request begins to read the body
          */
 
         if (!ctx->waiter.no_body) {

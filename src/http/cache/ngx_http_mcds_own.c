@@ -36,12 +36,12 @@
  */
 
 struct ngx_http_mcds_own_s {
-    ngx_http_mcds_cache_ctx_t  *client;   /* request of the client, which waits
-                                             for the response to its detached
-                                             copy */
-    ngx_http_mcds_cache_ctx_t  *build;    /* detached copy of the request,
-                                             which gets the response; NULL: it
-                                             has ended */
+    ngx_http_mcds_cache_ctx_t  *client;   /* context of the client's request,
+                                             which waits for the response to its
+                                             detached copy */
+    ngx_http_mcds_cache_ctx_t  *build;    /* context of the detached copy of the
+                                             request, which gets the response;
+                                             NULL: the copy has ended */
     ngx_event_t                 timer;    /* timer that limits the wait of the
                                              client's request for the
                                              response */

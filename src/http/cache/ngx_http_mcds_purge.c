@@ -47,7 +47,8 @@ typedef struct {
                                                 other scheme, "http" or
                                                 "https" */
     ngx_uint_t                    found;     /* the kind of item that the purge
-                                                has found, ngx_mcds_purged_e */
+                                                has found in memcached,
+                                                ngx_mcds_purged_e */
     uint64_t                      cas;
     ngx_uint_t                    rc;        /* result code of the purge,
                                                 ngx_mcds_rc_e */

@@ -335,8 +335,9 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
     if (reason != NGX_MCDS_STORE || ngx_mcds_entry_fits(&entry) != NGX_OK) {
 
         /*
-         * the page that the response to HEAD has confirmed expires: the
-         * response to the next GET decides on its lifetime
+         * the response to HEAD confirms the stored page, but the page cannot
+         * be stored with its headers: the page expires now, and the response
+         * to the next GET sets its lifetime
          */
 
         expire = ngx_mcds_now();
@@ -393,8 +394,9 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     /*
-     * the flag ABSOLUTE comes from the response that has the header Location,
-     * the page's other flags from the one that sets its lifetime
+     * the page's flag ABSOLUTE, by which nginx makes Location an absolute URL,
+     * comes from the response that has Location, the page's other flags from
+     * the response that sets the page's lifetime
      */
 
     absolute = (ngx_http_mcds_stored_find(*headers, &ngx_http_mcds_location,

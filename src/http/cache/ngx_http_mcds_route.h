@@ -29,8 +29,9 @@
 
 
 /*
- * Call this when a location is merged: computes the location's share of a
- * request's route.  Hosts with equal configurations compute the same.
+ * Call this when a location is merged: computes the part that the location adds
+ * to a request's route, its way through the locations.  Hosts with equal
+ * configurations compute the same.
  */
 
 void ngx_http_mcds_route_merge(ngx_conf_t *cf,

@@ -39,8 +39,8 @@ typedef struct {
 
 
 /*
- * the headers of a page, prepared once for all responses that are made from
- * the same snapshot
+ * the headers of a page, parsed once for all responses that this worker makes
+ * from the same copy of the page in its memory
  */
 
 typedef struct {

@@ -114,8 +114,8 @@ ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
     sites = cmcf->sites.elts;
 
     /*
-     * the server block that is being merged is most often the last one in the
-     * list of sites
+     * the site of the server block that is being merged is most often the last
+     * one in the list of sites
      */
 
     for (i = cmcf->sites.nelts; i > 0; i--) {

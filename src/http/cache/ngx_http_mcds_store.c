@@ -245,9 +245,9 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 /*
  * Ends the build of a page whose response an error page has replaced: an error
- * page is not the page.  For a client error of the original response, each
- * waiting request gets an error of its own; another status may hide the
- * original one, which is then that of the upstream.
+ * page is not the page.  If the original status was a client error, each
+ * waiting request gets an error of its own.  If the error page hides the
+ * original status by one below 400, the status from the upstream counts.
  */
 
 static void

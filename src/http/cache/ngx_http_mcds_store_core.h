@@ -29,10 +29,11 @@ struct ngx_http_mcds_store_s {
                                           the page */
     ngx_mcds_entry_t           entry;
     ngx_mcds_value_t          *value;
-    ngx_mcds_split_t          *split;  /* stores the page's body in parts; or
-                                          NULL: "value" gets the body */
+    ngx_mcds_split_t          *split;  /* stores the page's body in parts; NULL:
+                                          the body is stored in one item with
+                                          the headers */
     size_t                     limit;  /* maximum bytes of the page's entry in
-                                          "value" */
+                                          the item "value" */
     off_t                      length; /* length of the response's body so
                                           far */
     off_t                      expected; /* length of the response's body; -1:

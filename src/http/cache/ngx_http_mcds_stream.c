@@ -213,8 +213,9 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r,
 
 
 /*
- * sends the bytes of the page's body before the first part that is read: a
- * buffer for skipped bytes, or the bytes in the page's entry
+ * Sends the start of the page's body, which is in the page's entry, before the
+ * parts that have items of their own.  For a range that begins later, a buffer
+ * stands for the skipped bytes.
  */
 
 static ngx_int_t

@@ -161,8 +161,8 @@ ngx_http_mcds_tags_handler(void *data)
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
     /*
-     * the first value that the request gets of the purge counter counts, from
-     * before the request to the origin
+     * of the values of the purge counter that the request gets, it uses the
+     * first one, from before the request to the origin
      */
 
     if (ctx->purges == 0) {

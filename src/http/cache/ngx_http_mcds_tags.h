@@ -22,9 +22,9 @@
  * start: looks up the purges of the tags that the page is likely to have.
  * NGX_OK, or NGX_ERROR when out of memory.
  *
- * judge: compares the tags of ctx->snapshot with the purges.  NGX_OK: *verdict
- * is set, ngx_mcds_tags_e; NGX_AGAIN: a result is to come; NGX_ERROR: out of
- * memory.
+ * judge: compares the tags of the page ctx->snapshot with the purges.  NGX_OK:
+ * *verdict is set, ngx_mcds_tags_e; NGX_AGAIN: a reply of memcached is to come;
+ * NGX_ERROR: out of memory.
  *
  * store: sets *ext to the extension for the tags of a page to be stored.
  * NGX_OK; NGX_DECLINED: the tags cannot be stored; NGX_ERROR: out of memory.

@@ -99,10 +99,12 @@ struct ngx_http_mcds_put_s {
     u_char                      dropped[NGX_HTTP_MCDS_DROPPED]
                                         [NGX_MCDS_VARIANT_LEN];
     ngx_uint_t                  ndropped;   /* number of variants, by their
-                                               hashes, in "dropped" */
+                                               hashes, that are dropped from the
+                                               page's list */
 
-    uint64_t                    cas;        /* without a build: CAS of the page
-                                               to replace */
+    uint64_t                    cas;        /* CAS of the page that is replaced
+                                               by a response which is not from
+                                               a build */
     ngx_uint_t                  replace;
     ngx_uint_t                  max;
     uint32_t                    ttl;        /* time to live of a variant that
@@ -726,8 +728,8 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
         entry.sie = NGX_MCDS_ENTRY_UNSET;
 
         /*
-         * the new list of variants keeps the purges of the page that came
-         * before it, which the variant does not have
+         * the new list of variants takes over the purges of the page that the
+         * list before it has recorded
          */
 
         if (put->list) {

@@ -28,10 +28,10 @@
 /*
  * The functions for variants of pages that the rest of the cache calls.
  *
- * key: the key of the variant for the request: the key of the page with a hash
- * of the request's values for the names of a list of this generation, which
- * include the route if the list has its name.  hash: that of the variant in
- * the list.  NGX_OK, or NGX_ERROR when out of memory.
+ * key: sets *key to the key of the request's variant: the key of the page, the
+ * id of its list of variants (the generation), and a hash of the request's
+ * values of the headers in names, and of its route if names has it.  Sets *hash
+ * to this hash as the list has it.  NGX_OK, or NGX_ERROR when out of memory.
  *
  * names, covers: see ngx_mcds_vary.h.
  *
@@ -39,7 +39,8 @@
  * response has a coding.  If these names suffice to find the response, it may
  * be stored, and response->vary and response->encoded are cleared.
  *
- * covered: 1 if the current list has all names of ctx->vary.names.
+ * covered: returns 1 if the current list of variants distinguishes all headers
+ * in ctx->vary.names.
  *
  * begin, store, fork, unfork, hurry: see ngx_http_mcds_variant.h.
  */
