@@ -101,7 +101,8 @@ struct ngx_http_mcds_counter_s {
 
     int64_t                     delta;
     ngx_http_complex_value_t   *by;       /* the value of the counter's "by=",
-                                             which replaces "delta", or NULL */
+                                             the number that a request adds;
+                                             NULL: it adds "delta" */
     uint64_t                    initial;
     uint32_t                    ttl;
     ngx_mcds_period_t           period;
@@ -181,8 +182,8 @@ struct ngx_http_mcds_numbers_s {
 
 
 /*
- * the data that the counters have for one request, in the structure by which
- * the request waits for memcached
+ * the numbers of counters that one request shows, and the structure by which
+ * the request waits for them
  */
 
 typedef struct {

@@ -30,9 +30,9 @@ static ngx_str_t  ngx_http_mcds_default_visitor =
 
 
 /*
- * the directive mcds_visitor_counter while its parameters are read; the counter
- * must be the first member, since the parameters that mcds_counter has, too,
- * are written by their offsets in it
+ * the structure into which the parameters of mcds_visitor_counter are read; the
+ * counter must be the first member, since the parameters that mcds_counter has,
+ * too, are written by their offsets in the counter
  */
 
 typedef struct {
