@@ -52,8 +52,8 @@ typedef struct {
 
 typedef struct {
     ngx_http_mcds_set_t      set;
-    size_t                   added;    /* bytes of the values in the set that
-                                          earlier edits append */
+    size_t                   added;    /* bytes of the values that the set has
+                                          from earlier edits of the array */
 } ngx_http_mcds_array_memo_t;
 
 

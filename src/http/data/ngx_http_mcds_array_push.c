@@ -55,7 +55,10 @@ static void ngx_http_mcds_push_said_handler(ngx_event_t *ev);
 static ngx_uint_t   ngx_http_mcds_push_losses;
 static ngx_uint_t   ngx_http_mcds_push_rc;
 
-/* is set as long as no further loss is logged */
+/*
+ * the timer that limits the messages about lost values of mcds_array_push:
+ * while it is set, nginx logs no further loss
+ */
 
 static ngx_event_t  ngx_http_mcds_push_timer;
 

@@ -35,8 +35,8 @@ static ngx_int_t ngx_http_mcds_table_changed(ngx_http_mcds_resource_t *res);
 
 
 /*
- * A change of an element with If-Match or If-None-Match reads the element
- * first.
+ * A request with If-Match or If-None-Match that changes an element of a table
+ * reads the element first.
  */
 
 ngx_int_t
@@ -208,8 +208,8 @@ ngx_http_mcds_element_change(ngx_http_mcds_table_api_t *tr)
 
 
 /*
- * Reads the value of an element from the body of a PUT.  Returns NGX_DECLINED,
- * or the status of an error response.
+ * Reads the value of a table's element from the body of a PUT.  Returns
+ * NGX_DECLINED, or the status of an error response.
  */
 
 static ngx_int_t

@@ -180,8 +180,8 @@ ngx_http_mcds_table_ask(ngx_http_mcds_table_api_t *tr)
     }
 
     /*
-     * "asking" counts the values of the table that are being read, and one for
-     * the loop above: if 1 is left, all values have been read
+     * "asking" is the number of values of the table that are being read from
+     * memcached, plus 1: if it is 1, all reads of values have ended
      */
 
     if (tr->asking == 1) {
