@@ -69,10 +69,9 @@ typedef struct {
     ngx_str_t                   name;
     ngx_str_t                   pool;
     ngx_str_t                   format_name;
-    ngx_msec_t                  chunk;     /* the parameter "chunk=",
-                                              milliseconds: lines of such a time
-                                              are stored together; 0: not
-                                              given */
+    ngx_msec_t                  chunk;     /* the parameter "chunk=": log lines
+                                              of so many milliseconds are stored
+                                              together; 0: not given */
     ngx_uint_t                  chunks;
     size_t                      max_chunk;
     ngx_http_complex_value_t   *filter;

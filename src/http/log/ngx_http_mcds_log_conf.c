@@ -140,8 +140,8 @@ ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * creates the structure of a directive, which mcds_log and mcds_log_api both
- * have; NULL (logged) on an error
+ * creates the structure for the parameters of a directive mcds_log or
+ * mcds_log_api; NULL (logged) on an error
  */
 
 static ngx_http_mcds_log_use_t *

@@ -353,9 +353,9 @@ ngx_http_mcds_log_close_all(void)
     ngx_http_mcds_log_nwriters = 0;
 
     /*
-     * adds the numbers that closing the log writers has counted to the
-     * statistics in shared memory; another exit handler has already added all
-     * earlier numbers
+     * closing the log writers has changed this worker's statistics: adds them
+     * to those in shared memory, as another exit handler has done before for
+     * all earlier changes
      */
 
     ngx_mcds_stat_flush_all();

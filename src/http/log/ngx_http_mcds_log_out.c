@@ -13,7 +13,7 @@
 
 /*
  * a buffer with log lines on its way to the client, and a reference to the
- * value that has the lines
+ * ngx_mcds_value_t whose memory holds these lines
  */
 
 typedef struct {

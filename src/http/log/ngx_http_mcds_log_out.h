@@ -35,8 +35,8 @@ void ngx_http_mcds_log_out_init(ngx_http_mcds_log_out_t *out,
     ngx_http_request_t *r);
 
 /*
- * Sends a value with log lines to the client, and holds a reference until the
- * value is sent.  NGX_ERROR: the client has left, or out of memory.
+ * Sends the log lines in value to the client, and holds a reference to value
+ * until they are sent.  NGX_ERROR: the client has left, or out of memory.
  */
 
 ngx_int_t ngx_http_mcds_log_out_send(ngx_http_mcds_log_out_t *out,
