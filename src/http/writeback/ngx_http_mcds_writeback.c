@@ -115,9 +115,9 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
         }
 
         /*
-         * the sums of counts for the destination, in shared memory, get the
-         * generation of this configuration: workers of older configurations
-         * leave the posts of these sums to newer workers
+         * the sums of counts that mcds_counter_writeback posts are in shared
+         * memory and get the generation of this configuration: workers of
+         * older configurations leave the posts of these sums to newer workers
          */
 
         wb->generation = generation;
@@ -220,8 +220,8 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
     if (wb->request) {
 
         /*
-         * a post is under way: this worker goes on owning the destination's
-         * sums, which no other worker posts meanwhile
+         * a post of counts is under way: this worker goes on owning the sums
+         * of counts for this destination, which no other worker posts meanwhile
          */
 
         (void) ngx_mcds_outbox_own(ngx_mcds_outbox, wb->account);
@@ -291,9 +291,9 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
     }
 
     /*
-     * counts are posted before the interval has passed if the worker exits, if
-     * a batch of them was begun, and if the shared memory for counts is almost
-     * full
+     * counts are posted before the interval of mcds_counter_writeback has
+     * passed if the worker exits, if a batch of counts was begun, and if the
+     * shared memory for counts is almost full
      */
 
     return (wb->exiting
@@ -304,8 +304,8 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
 
 
 /*
- * posts the next batch of counts to a destination; if there is none, this
- * worker no longer owns the destination's sums
+ * posts the next batch of counts to a destination of mcds_counter_writeback;
+ * if there is no count, this worker lets other workers post to the destination
  */
 
 static void
@@ -396,9 +396,9 @@ ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
     body->len = p - body->data;
 
     /*
-     * the next batch of the destination's counts starts in shared memory behind
-     * this batch, or, if this batch repeats a post that was not confirmed, at
-     * the first count
+     * the next batch of counts to post starts in shared memory behind this
+     * batch, or, if this batch repeats a post that was not confirmed, at the
+     * first count
      */
 
     wb->ended = (fresh && rc == NGX_DONE);
@@ -469,7 +469,7 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
 
         /*
          * this worker exits after a reload: workers of the new configuration
-         * post the other counts
+         * post the remaining counts
          */
 
         ngx_mcds_outbox_disown(account);

@@ -38,12 +38,14 @@ struct ngx_http_mcds_writeback_s {
     ngx_http_conf_ctx_t        *ctx;      /* configuration of the virtual server
                                              whose location gets the posts of
                                              counts */
-    ngx_str_t                   name;     /* the name in shared memory of the
-                                             destination of the counts */
+    ngx_str_t                   name;     /* the name that the destination to
+                                             which counts are posted has in
+                                             shared memory */
     ngx_uint_t                  generation;
 
     /*
-     * fields for the posts of counts that this worker sends to the destination
+     * fields for the posts of counts that this worker sends to this destination
+     * of mcds_counter_writeback
      */
 
     ngx_mcds_account_t         *account;  /* counts, in shared memory, that are

@@ -160,8 +160,9 @@ ngx_http_mcds_writeback_create_loc_conf(ngx_conf_t *cf)
 
 
 /*
- * merges mcds_counter_writeback and gives the result to the location's
- * counters; nginx has merged their configuration before
+ * merges mcds_counter_writeback of a location with that of its outer level, and
+ * tells the location's counters, whose configuration nginx has merged before,
+ * the destination to which their counts are posted
  */
 
 static char *
