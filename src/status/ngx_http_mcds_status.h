@@ -76,28 +76,30 @@ void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
  */
 
 typedef enum {
-    NGX_HTTP_MCDS_STATUS_SUM = 0, /* the row shows one number of the statistics,
-                                     sums[index] */
-    NGX_HTTP_MCDS_STATUS_GROUP,   /* the row shows several numbers: each of its
-                                     fields is a member of the JSON, and a value
-                                     of the metric's label */
-    NGX_HTTP_MCDS_STATUS_REASONS, /* the row shows the numbers of requests by
-                                     reason: each of ngx_mcds_reasons[] that has
-                                     counted, from sums[index] on */
-    NGX_HTTP_MCDS_STATUS_TIME,    /* the row shows a histogram of times in
-                                     milliseconds, with the buckets of
-                                     ngx_mcds_stat_times[] */
-    NGX_HTTP_MCDS_STATUS_LATENCY, /* the row shows a histogram of times in
-                                     microseconds, with the buckets of
-                                     ngx_mcds_stat_bounds[] */
+    NGX_HTTP_MCDS_STATUS_SUM = 0, /* a row of the table of statistics that shows
+                                     one number, sums[index] */
+    NGX_HTTP_MCDS_STATUS_GROUP,   /* a row of the table of statistics that shows
+                                     several numbers: each of its fields is a
+                                     member of the JSON, and a value of the
+                                     metric's label */
+    NGX_HTTP_MCDS_STATUS_REASONS, /* a row of the table of statistics that shows
+                                     the numbers of requests by reason: each of
+                                     ngx_mcds_reasons[] that has counted, from
+                                     sums[index] on */
+    NGX_HTTP_MCDS_STATUS_TIME,    /* a row of the table of statistics that shows
+                                     a histogram of times in milliseconds, with
+                                     the buckets of ngx_mcds_stat_times[] */
+    NGX_HTTP_MCDS_STATUS_LATENCY, /* a row of the table of statistics that shows
+                                     a histogram of times in microseconds, with
+                                     the buckets of ngx_mcds_stat_bounds[] */
     NGX_HTTP_MCDS_STATUS_END
 } ngx_http_mcds_status_kind_e;
 
 
 typedef struct {
     ngx_str_t                name;      /* the name of a number in the
-                                           statistics; empty in the last row of
-                                           the table */
+                                           statistics; an empty name ends the
+                                           array of numbers */
     ngx_uint_t               index;
 } ngx_http_mcds_status_field_t;
 
@@ -128,9 +130,9 @@ typedef struct {
 
 
 /*
- * The tables of the statistics of servers, caches, counters and so on, indexed
- * by ngx_mcds_stat_family_e.  The fields of servers that the JSON arranges in
- * its own way follow.
+ * The tables that describe how the statistics of servers, caches, counters and
+ * so on are shown, indexed by ngx_mcds_stat_family_e; then the names of those
+ * numbers of memcached servers that the JSON arranges in another way.
  */
 
 extern ngx_http_mcds_status_family_t
