@@ -14,6 +14,8 @@ use strict;
 sub of {
     my ($name, %with) = @_;
 
+    $name =~ tr/-/_/;
+
     return map { s{\@WWW\@}{$with{dir}/www}gr }
         __PACKAGE__->can("conf_$name")->(%with);
 }
@@ -48,11 +50,26 @@ END
 }
 
 
+# Each request makes the log two bytes longer: that is how it is known whether a
+# page came from a cache.
+
 sub conf_origin {
     my (%with) = @_;
 
-    return ('', "        root $with{dir}/www;\n"
-        . "        location /many/ { return 200 \"" . 'x' x 1024 . "\"; }\n");
+    return ("    log_format one x;\n", <<"END");
+        access_log $with{dir}/asked.log one;
+        root $with{dir}/www;
+
+        location /many/ {
+            return 200 "${\ ('x' x 1024)}";
+        }
+
+        # any number of pages of each size
+
+        location ~ ^/pages/(1k|10k|100k)/ {
+            alias $with{dir}/www/\$1;
+        }
+END
 }
 
 
@@ -222,6 +239,51 @@ END
 }
 
 
+# 64 pages of each size, and room for all the copies of them
+
+sub conf_different {
+    my (%with) = @_;
+
+    my $http = upstream_origin(%with) . <<"END";
+    mcds_zone 32m;
+
+    mcds_pool main {
+        server 127.0.0.1:$with{memcached};
+    }
+
+    mcds_cache_valid 200 1h;
+END
+
+    return ($http, <<'END');
+        location /page/ {
+            mcds_cache on;
+            proxy_pass http://origin/pages/;
+        }
+
+        location /validated/ {
+            mcds_cache on;
+            mcds_cache_local validated;
+            proxy_pass http://origin/pages/;
+        }
+
+        location /timed/ {
+            mcds_cache on;
+            mcds_cache_local timed;
+            proxy_pass http://origin/pages/;
+        }
+
+        # the page stays as it is, a header shows the number
+
+        location /counted/ {
+            mcds_counter $views key=views:$uri;
+            add_header X-Views $views;
+            mcds_cache on;
+            proxy_pass http://origin/pages/;
+        }
+END
+}
+
+
 sub conf_memc {
     my (%with) = @_;
 
@@ -385,6 +447,12 @@ END
             open_file_cache_valid 1h;
             proxy_pass http://origin;
         }
+
+        location /pages/ {
+            open_file_cache max=2000 inactive=1h;
+            open_file_cache_valid 1h;
+            proxy_pass http://origin;
+        }
 END
 }
 
@@ -437,6 +505,13 @@ sub conf_srcache {
         }
 
         location /many/ {
+            set $key srcache:$uri;
+            srcache_fetch GET /memc $key;
+            srcache_store PUT /memc $key;
+            proxy_pass http://origin;
+        }
+
+        location /pages/1k/ {
             set $key srcache:$uri;
             srcache_fetch GET /memc $key;
             srcache_store PUT /memc $key;

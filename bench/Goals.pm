@@ -27,12 +27,12 @@ sub summary {
     return if !@all;
 
     print "\n### summary\n\n";
-    printf "| %-9s | %-26s | %-29s | %8s | %7s | %-4s |\n", 'group', 'what',
+    printf "| %-9s | %-29s | %-31s | %8s | %7s | %-4s |\n", 'group', 'what',
         '', 'measured', 'at most', '';
-    print '|', '-' x 11, '|', '-' x 28, '|', '-' x 31, '|', '-' x 9, ':|',
+    print '|', '-' x 11, '|', '-' x 31, '|', '-' x 33, '|', '-' x 9, ':|',
         '-' x 8, ':|', '-' x 6, "|\n";
 
-    printf "| %-9s | %-26s | %-29s | %8.2f | %7g | %-4s |\n", @$_ for @all;
+    printf "| %-9s | %-29s | %-31s | %8.2f | %7g | %-4s |\n", @$_ for @all;
 }
 
 

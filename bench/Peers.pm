@@ -22,18 +22,30 @@ my @sizes = qw/ 1k 10k 100k /;
 # what is loaded, by instance; "mcds" stands for this module
 my %modules = (
     mcds => ['mcds'],
+    different => ['mcds'],
     memc => ['ngx_http_memc_module'],
     echo => ['ngx_http_echo_module', 'ngx_http_memc_module'],
     lua => ['ndk_http_module', 'ngx_http_lua_module'],
     srcache => ['ngx_http_memc_module', 'ngx_http_srcache_filter_module'],
 );
 
+# which instances are started together, the origin first, and how many megabytes
+# memcached has for them
+my %sets = (
+    peers => {
+        instances => [qw/ origin return mcds different memc echo lua cache
+            memcached srcache varnish varnish-unpinned front /],
+        memory => 256,
+    },
+);
+
 # scenario: groups, instance, uri, what a right answer is: a length or a
-# pattern, and of how many uris one is taken at random, if more than one is
-# asked for: a number behind the uri; and which codings the client accepts
+# pattern, and of how many uris one is taken, if more than one is asked for: a
+# number behind the uri; which codings the client accepts; the header that shows
+# a counter; and how one of the uris is taken, if not at random: in turn
 
 my @scenarios = (
-    ['return', 'counters latency log pages compress',
+    ['return', 'counters latency log pages different compress',
         'return', '/ok', qr/^ok$/],
 
     ['mcds-counter', 'counters latency', 'mcds', '/counter', qr/^\d+$/],
@@ -60,8 +72,9 @@ my @scenarios = (
     ['mcds-log', 'log', 'mcds', '/log/mcds', qr/^ok$/],
 
     (map { my ($name, $length) = ($_, $sizes{$_}); (
-        ["return-$name", $name eq '100k' ? 'pages compress' : 'pages',
-            'return', "/$name", $length],
+        ["return-$name", 'pages different'
+            . ($name eq '100k' ? ' compress' : ''), 'return', "/$name",
+            $length],
         ["mcds-$name", 'pages', 'mcds', "/page/$name", $length],
         ["mcds-validated-$name", 'pages', 'mcds', "/validated/$name",
             $length],
@@ -108,11 +121,31 @@ my @scenarios = (
     ['srcache-memc-1k-1000-pages', 'pages', 'srcache', '/many/', 1024, 1000],
     ['varnish-1k-1000-pages', 'pages', 'varnish', '/many/', 1024, 1000],
     ['nginx-varnish-1k-1000-pages', 'pages', 'front', '/many/', 1024, 1000],
+
+    (map { my ($name, $length) = ($_, $sizes{$_}); (
+        map { [@$_[0 .. 3], $length, 64, undef, $_->[4], 'turn'] } (
+            ["mcds-$name-64-pages", 'different', 'different', "/page/$name/"],
+            ["mcds-validated-$name-64-pages", 'different', 'different',
+                "/validated/$name/"],
+            ["mcds-timed-$name-64-pages", 'different', 'different',
+                "/timed/$name/"],
+            ["mcds-counter-$name-64-pages", 'different', 'different',
+                "/counted/$name/", 'x-views'],
+            ["proxy-cache-ofc-$name-64-pages", 'different', 'cache',
+                "/pages/$name/"],
+            ["srcache-memc-$name-64-pages", 'different', 'srcache',
+                "/pages/$name/"],
+            ["varnish-$name-64-pages", 'different', 'varnish',
+                "/pages/$name/"],
+        )
+    ) } @sizes),
 );
 
 
+# Starts a set of instances.
+
 sub new {
-    my ($class, $stage, $root) = @_;
+    my ($class, $stage, $root, $set) = @_;
 
     my $cores = POSIX::sysconf(84);                    # _SC_NPROCESSORS_ONLN
 
@@ -120,13 +153,20 @@ sub new {
         stage => $stage,
         dir => $ENV{MODULES} // '/usr/lib/nginx/modules',
         mcds => $ENV{MCDS_MODULE} // "$root/build/ngx_http_mcds_module.so",
-        last_core => ($cores // 1) > 1 ? 1 : 0,
+        last_core => ($cores // 1) - 1,
+        set => $set,
         pids => [],
     }, $class;
 
     $self->start();
 
     return $self;
+}
+
+
+sub set {
+    my ($self) = @_;
+    return $self->{set};
 }
 
 
@@ -149,9 +189,8 @@ sub start {
 
     my $stage = $self->{stage};
     my $port = $stage->port();
-    my %left_out;
-
-    my $pid = $stage->memcached('memcached', $port, memory => 256,
+    my $set = $sets{ $self->{set} };
+    my $pid = $stage->memcached('memcached', $port, memory => $set->{memory},
         before => [$self->on_last_core()], extra => ['-t', 1]);
 
     $self->{memcached} = { pid => $pid, port => $port };
@@ -164,34 +203,28 @@ sub start {
     $self->store('/1k', 'x' x 1024);
     $self->www();
 
-    # the origin comes first
-    for my $name (qw/ origin return mcds memc echo lua cache memcached
-        srcache /)
-    {
+    for my $name (@{ $set->{instances} }) {
         my @missing = grep { $_ ne '' && !-e $_ }
             map { $self->module($_) } @{ $modules{$name} // [] };
 
+        push @missing, 'varnishd'
+            if $name =~ /^(?:varnish|front)/ && !program('varnishd');
+
         if (@missing) {
-            $left_out{$name} = "@missing";
+            printf "left out: %s, %s is missing (make bench installs or"
+                . " builds it)\n", $name, "@missing";
+            next;
+        }
+
+        if ($name =~ /^varnish/) {
+            $self->varnish($name,
+                $name eq 'varnish' ? ('taskset', '-c', 0) : ());
             next;
         }
 
         $self->instance($name);
-    }
-
-    if (program('varnishd')) {
-        $self->varnish('varnish', 'taskset', '-c', 0);
-        $self->varnish('varnish-unpinned');
-        $self->instance('front');
-        push @{ $self->{servers}{front} }, @{ $self->{servers}{varnish} };
-
-    } else {
-        $left_out{varnish} = 'varnishd';
-    }
-
-    for my $name (sort keys %left_out) {
-        printf "left out: %s, %s is missing (make bench installs or"
-            . " builds it)\n", $name, $left_out{$name};
+        push @{ $self->{servers}{front} }, @{ $self->{servers}{varnish} }
+            if $name eq 'front';
     }
 }
 
@@ -322,11 +355,20 @@ sub scenarios {
 }
 
 
-sub scenario {
+sub row {
     my ($self, $name) = @_;
 
     my ($found) = grep { $_->[0] eq $name } @scenarios;
-    my (undef, undef, $instance, $uri, undef, $uris, $accepts) = @$found;
+
+    return $found;
+}
+
+
+sub scenario {
+    my ($self, $name) = @_;
+
+    my (undef, undef, $instance, $uri, undef, $uris, $accepts, undef, $law) =
+        @{ $self->row($name) };
 
     return {
         name => $name,
@@ -335,6 +377,7 @@ sub scenario {
         memcached => $self->{memcached}{pid},
         uris => $uris,
         accepts => $accepts,
+        law => $law // 'random',
     };
 }
 
@@ -344,11 +387,11 @@ sub scenario {
 sub stored {
     my ($self, $name) = @_;
 
-    my ($found) = grep { $_->[0] eq $name } @scenarios;
+    my $uri = $self->row($name)->[3];
     my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
         PeerPort => $self->{memcached}{port}) or die "memcached: $!\n";
 
-    print $s "mg $found->[3] s\r\n";
+    print $s "mg $uri s\r\n";
 
     return (<$s> // '') =~ /^HD s(\d+)/ ? $1 : 0;
 }
@@ -375,39 +418,63 @@ sub operations {
 }
 
 
-# each scenario answers rightly, on a hit too
+# how often the origin has been asked so far
+
+sub asked {
+    my ($self) = @_;
+    return (-s $self->{stage}->dir() . '/asked.log') / 2;
+}
+
+
+# Each of these scenarios answers rightly, and without the origin from some
+# request on: up to 64 of its uris, if it has many.
 
 sub check {
-    my ($self) = @_;
+    my ($self, @names) = @_;
 
-    for my $scenario (@scenarios) {
-        my ($name, undef, $instance, $uri, $want) = @$scenario;
-
-        next if !$self->{servers}{$instance};
-
-        my ($answer, $good);
+    for my $name (grep { !$self->{checked}{$_}++ } @names) {
+        my ($uri, $uris) = @{ $self->row($name) }[3, 5];
+        my @uris = map { "$uri$_" } ($uris // 1) == 1 ? '' :
+            $uris <= 64 ? 1 .. $uris
+            : map { int(1 + $_ * ($uris - 1) / 63) } 0 .. 63;
+        my $asked;
 
         # three times at least, and what nobody waits for comes later
 
         for my $n (1 .. 20) {
-            $answer = $self->{stage}->get($self->{port}{$instance}, $uri);
+            my $before = $self->asked();
 
-            # memc answers an incr with 201
-            $good = $answer && $answer->{status} =~ /^20[01]$/
-                && (ref $want ? $answer->{body} =~ $want
-                              : length $answer->{body} == $want);
+            $self->check_uri($name, $_) for @uris;
 
-            last if $n >= 3 && $good;
+            $asked = $self->asked() - $before;
+            last if $n >= 3 && $asked == 0;
             sleep 0.05 if $n >= 3;
         }
 
-        next if $good;
-
-        die "$name answers wrongly: "
-            . ($answer ? "$answer->{status}, " . substr($answer->{body}, 0, 60)
-                       : 'not at all')
-            . "\n" . $self->{stage}->log_tail($instance);
+        die "$name: $asked of " . @uris . " requests still reach the origin\n"
+            if $asked;
     }
+}
+
+
+sub check_uri {
+    my ($self, $name, $uri) = @_;
+
+    my (undef, undef, $instance, undef, $want, undef, undef, $shows) =
+        @{ $self->row($name) };
+    my $answer = $self->{stage}->get($self->{port}{$instance}, $uri);
+
+    # memc answers an incr with 201
+
+    return if $answer && $answer->{status} =~ /^20[01]$/
+        && (ref $want ? $answer->{body} =~ $want
+                      : length $answer->{body} == $want)
+        && (!$shows || ($answer->{headers}{$shows} // '') =~ /^[1-9]\d*$/);
+
+    die "$name answers wrongly to $uri: "
+        . ($answer ? "$answer->{status}, " . substr($answer->{body}, 0, 60)
+                   : 'not at all')
+        . "\n" . $self->{stage}->log_tail($instance);
 }
 
 

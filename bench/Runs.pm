@@ -8,7 +8,9 @@ use strict;
 
 use File::Path qw/ make_path /;
 use Goals;
+use IO::Select;
 use JSON::PP;
+use POSIX qw/ ceil /;
 use Stage;
 use Time::HiRes qw/ sleep time /;
 
@@ -21,7 +23,16 @@ my %goals = ('mcds-counter' => 1.6, 'mcds-counter-10-keys' => 1.6,
     'mcds-1k' => 1.7, 'mcds-10k' => 2.1, 'mcds-100k' => 10,
     'mcds-validated-1k' => 1.6, 'mcds-validated-10k' => 2,
     'mcds-validated-100k' => 5,
-    'mcds-timed-1k' => 1.4, 'mcds-timed-10k' => 1.8, 'mcds-timed-100k' => 4.5);
+    'mcds-timed-1k' => 1.4, 'mcds-timed-10k' => 1.8, 'mcds-timed-100k' => 4.5,
+    'mcds-1k-64-pages' => 1.9, 'mcds-10k-64-pages' => 2.6,
+    'mcds-100k-64-pages' => 9.2, 'mcds-validated-1k-64-pages' => 1.55,
+    'mcds-validated-10k-64-pages' => 1.75,
+    'mcds-validated-100k-64-pages' => 3.1, 'mcds-timed-1k-64-pages' => 1.2,
+    'mcds-timed-10k-64-pages' => 1.35, 'mcds-timed-100k-64-pages' => 2.75);
+
+# the same beyond the other scenario of that name, which has no counter
+my %counter_goals = map { ("mcds-counter-$_-64-pages" => 0.15) }
+    qw/ 1k 10k 100k /;
 
 # what memcached is asked for by a request
 my %operation_goals = ('mcds-counter' => 0.1, 'mcds-counter-10-keys' => 0.3,
@@ -53,13 +64,28 @@ function done(summary, latency, requests)
 end
 END
 
+# one of n pages for each request: at random, or each once before any comes
+# again, in an order at random, so that requests of one moment do not meet
+
 my $keys_lua = <<'END';
-local all, n = {}, 0
+local all, n, at, turn = {}, 0, 0, false
 function init(args)
     n = tonumber(args[1])
+    math.randomseed(tonumber(args[2]))
     for k = 1, n do all[k] = wrk.format("GET", wrk.path .. k) end
+    turn = args[3] == "turn"
+    if turn then
+        for k = n, 2, -1 do
+            local other = math.random(k)
+            all[k], all[other] = all[other], all[k]
+        end
+    end
 end
 function request()
+    if turn then
+        at = at % n + 1
+        return all[at]
+    end
     return all[math.random(n)]
 end
 END
@@ -94,6 +120,7 @@ sub measure {
     my $scenarios = { map { $_ => $self->{peers}->scenario($_) } @names };
     my @rows;
 
+    $self->{peers}->check(@names);
     $self->wrk($scenarios->{$_}, 1) for @names;
 
     open my $out, '>', "$self->{out}/$group.jsonl"
@@ -101,6 +128,8 @@ sub measure {
 
     for my $round (1 .. $self->{rounds}) {
         my $n = 0;
+
+        $self->{round} = $round;
 
         for my $name (@names) {
             $self->progress("$group, round $round of $self->{rounds}, "
@@ -140,8 +169,8 @@ sub wrk {
     my @before = $self->clocks($scenario);
     my $json = $self->wrk_start($scenario, $secs)->();
     my @after = $self->clocks($scenario);
-    my ($server, $memcached, $all, $wrk, $wall, $operations) =
-        map { $after[$_] - $before[$_] } 0 .. 5;
+    my ($server, $memcached, $all, $wrk, $wall, $operations, $asked) =
+        map { $after[$_] - $before[$_] } 0 .. 6;
 
     my $n = $json->{requests} || 1;
 
@@ -155,6 +184,7 @@ sub wrk {
         p50 => $json->{p50},
         p99 => $json->{p99},
         errors => $json->{errors},
+        asked => $asked,
         busy => $server / $wall,
         others => ($all - $server - $memcached - $wrk) / $wall,
     };
@@ -168,7 +198,8 @@ sub wrk_start {
 
     my $dir = $self->{stage}->dir();
     my @script = $scenario->{uris}
-        ? ("$dir/keys.lua", $scenario->{url}, '--', $scenario->{uris})
+        ? ("$dir/keys.lua", $scenario->{url}, '--', $scenario->{uris},
+            $self->{round} // 0, $scenario->{law})
         : ("$dir/report.lua", $scenario->{url});
 
     my @header = $scenario->{accepts}
@@ -176,9 +207,14 @@ sub wrk_start {
 
     my ($pid, $out) = $self->{stage}->reader('wrk',
         $self->{peers}->on_last_core(), 'wrk', '-t', 1, '-c', $self->{conns},
-        '-d', "${secs}s", @header, '-s', @script);
+        '-d', ceil($secs) . 's', @header, '-s', @script);
 
     return sub {
+        # wrk knows whole seconds only, but reports when it is interrupted
+
+        kill 'INT', $pid if $secs < ceil($secs)
+            && !IO::Select->new($out)->can_read($secs + 0.1);
+
         my $text = do { local $/; <$out> };
 
         $self->{stage}->wait_for($pid);
@@ -190,7 +226,7 @@ sub wrk_start {
 
 
 # CPU seconds: of the server, of memcached, of all cores, of the ended wrk;
-# time; operations of memcached
+# time; operations of memcached; requests to the origin
 
 sub clocks {
     my ($self, $scenario) = @_;
@@ -201,7 +237,8 @@ sub clocks {
 
     return (cpu(@{ $scenario->{servers} }), cpu($scenario->{memcached}),
         ($all[0] + $all[1] + $all[2] + $all[5] + $all[6] + $all[7]) / 100,
-        $user + $system, time(), $self->{peers}->operations());
+        $user + $system, time(), $self->{peers}->operations(),
+        $self->{peers}->asked());
 }
 
 
@@ -260,10 +297,17 @@ sub report {
             / $measure{ $_->{round} }{$other}{$field} } @{ $by{$name} });
     };
 
-    my (%cost, %operations, %latency, %added);
+    my (%cost, %operations, %latency, %added, %counter, %asked);
 
     for my $name (@names) {
         my @runs = @{ $by{$name} };
+        my $alone = $name =~ s/^mcds-counter-(\d+k-64-)/mcds-$1/r;
+
+        $counter{$name} = median(map { my $round = $measure{ $_->{round} };
+            ($_->{sum} - $round->{$alone}{sum}) / $round->{return}{sum} }
+            @runs) if $alone ne $name && $by{$alone};
+
+        $asked{$name} += $_->{asked} for @runs;
 
         $cost{$name} = $ratio->($name, 'sum', 'return');
         $operations{$name} = median(map { $_->{operations} } @runs);
@@ -294,11 +338,19 @@ sub report {
         goals($group, \%log_goals, \%added, 'us for a line');
 
     } else {
-        pages(\%cost) if $group eq 'pages';
+        pages(\%cost, qw/ 1k 10k 100k 1k-1000-pages /)
+            if $group eq 'pages';
+        pages(\%cost, map { "$_-64-pages" } qw/ 1k 10k 100k /)
+            if $group eq 'different';
         goals($group, \%goals, \%cost, 'times the CPU of return');
         goals($group, \%operation_goals, \%operations,
             'operations a request');
+        goals($group, \%counter_goals, \%counter,
+            'times return more than the page');
     }
+
+    printf "%s: the origin was asked %d times, these were no hits\n", $_,
+        $asked{$_} for grep { $asked{$_} } @names;
 
     printf "Others used %.2f cores in the median run, %.2f in the worst.\n",
         median(map { $_->{others} } @rows),
@@ -320,23 +372,23 @@ sub goals {
 }
 
 
-# the same pages by the ways to cache them, and what each may cost; as the table
-# of docs/comparison.md
+# the same pages by the ways to cache them, and what each may cost, as it stands
+# in docs/comparison.md
 
 sub pages {
-    my ($cost) = @_;
+    my ($cost, @sizes) = @_;
 
     my @ways = (
         ['return', 'return 200 of the same size'],
         ['mcds', 'mcds_cache'],
         ['mcds-validated', 'mcds_cache_local validated'],
         ['mcds-timed', 'mcds_cache_local timed'],
+        ['mcds-counter', 'mcds_cache and mcds_counter'],
         ['proxy-cache-ofc', 'proxy_cache, open_file_cache'],
         ['srcache-memc', 'srcache and memc'],
         ['varnish', 'Varnish'],
         ['nginx-varnish', 'nginx before Varnish'],
     );
-    my @sizes = qw/ 1k 10k 100k 1k-1000-pages /;
 
     print "A page that is there, CPU of the server and memcached as a multiple"
         . " of a plain\n\"return 200\"; in brackets what it may be.\n\n";
@@ -348,11 +400,17 @@ sub pages {
     for my $way (@ways) {
         my ($name, $title) = @$way;
 
-        next if !grep { defined $cost->{"$name-$_"} } @sizes;
+        my @full = map { "$name-$_" } @sizes;
+
+        # how many there are does not matter to these
+
+        @full = map { s/-64-pages$//r } @full if $name eq 'return';
+
+        next if !grep { defined $cost->{$_} } @full;
 
         printf '| %-28s |', $title;
 
-        for my $full (map { "$name-$_" } @sizes) {
+        for my $full (@full) {
             my $got = $cost->{$full};
             my $text = defined $got ? sprintf '%.2f', $got : '';
 
@@ -385,7 +443,10 @@ sub syscalls {
 
     my (%seen, @rows);
 
-    for my $name (grep { !$seen{$_}++ } @names) {
+    @names = grep { !$seen{$_}++ } @names;
+    $self->{peers}->check(@names);
+
+    for my $name (@names) {
         $self->progress("syscalls: $name");
 
         my $row = $self->$tool($self->{peers}->scenario($name));

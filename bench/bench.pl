@@ -2,8 +2,8 @@
 
 # What mcds costs, beside its peers on the same machine in the same minute.
 #
-#   bench.pl [group ...]     counters latency log pages compress syscalls
-#                            dogpile hung; all by default
+#   bench.pl [group ...]     counters latency log pages different compress
+#                            syscalls dogpile hung; all by default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
 # "return 200" is the measure of each.  The cost is the CPU time of the server
@@ -35,24 +35,25 @@ use Stage;
 
 my $root = abs_path("$FindBin::Bin/..");
 
+my @order = qw/ counters latency log pages different compress syscalls dogpile
+    hung /;
+
 my %groups = (
     counters => \&counters,
     latency => \&latency,
     log => \&log_lines,
     pages => \&pages,
+    different => \&different,
     compress => \&compress,
     syscalls => \&syscalls,
     dogpile => \&dogpile,
     hung => \&hung,
 );
 
-my @groups = @ARGV ? @ARGV
-    : qw/ counters latency log pages compress syscalls dogpile hung /;
+my @groups = @ARGV ? @ARGV : @order;
 
 for my $group (@groups) {
-    die "no group \"$group\", there are: counters latency log pages"
-        . " compress syscalls dogpile hung\n"
-        if !$groups{$group};
+    die "no group \"$group\", there are: @order\n" if !$groups{$group};
 }
 
 my ($stage, $peers, $runs);
@@ -79,49 +80,60 @@ if ($why) {
 }
 
 
-# the peers' processes, started by the first group that needs them
+# a set of processes, started by the first group that needs it
 
 sub raise {
-    return if $runs;
+    my ($set) = @_;
 
-    $peers = Peers->new($stage, $root);
+    return if $peers && $peers->set() eq $set;
+
+    lower();
+    $peers = Peers->new($stage, $root, $set);
     $runs = Runs->new($stage, $peers, $root);
-    $peers->check();
 }
 
 
 sub counters {
-    raise();
+    raise('peers');
     $runs->measure('counters', $peers->scenarios('counters'));
     $runs->report('counters');
 }
 
 
 sub latency {
-    raise();
+    raise('peers');
     $runs->measure('latency', $peers->scenarios('latency'));
     $runs->report('latency');
 }
 
 
 sub log_lines {
-    raise();
+    raise('peers');
     $runs->measure('log', $peers->scenarios('log'));
     $runs->report('log');
 }
 
 
 sub pages {
-    raise();
+    raise('peers');
     $runs->measure('pages', $peers->scenarios('pages'));
     $runs->report('pages');
+}
+
+
+# pages that are different, which is what a site is made of
+
+sub different {
+    raise('peers');
+    $runs->measure('different', $peers->scenarios('different'));
+    $runs->report('different');
 }
 
 
 # a page of text by whether it is stored compressed, and who accepts that
 
 sub compress {
-    raise();
+    raise('peers');
 
     my @names = $peers->scenarios('compress');
 
@@ -135,7 +147,7 @@ sub compress {
 
 
 sub syscalls {
-    raise();
+    raise('peers');
     $runs->syscalls($peers->scenarios('counters'),
         grep { /-1k$/ } $peers->scenarios('pages'));
 }
