@@ -8,8 +8,8 @@ use strict;
 
 
 # What stands in http, and what in server, of the peer of this name.  It is told
-# the ports of memcached, origin and varnish, and the dir in which it finds the
-# origin's pages and leaves its logs.
+# the ports of memcached, origin and varnish, the dir in which it finds the
+# origin's pages and leaves its logs, and how many files it may open.
 
 sub of {
     my ($name, %with) = @_;
@@ -279,6 +279,58 @@ END
             add_header X-Views $views;
             mcds_cache on;
             proxy_pass http://origin/pages/;
+        }
+END
+}
+
+
+# pages of 10 KB of which the first is asked for most, and a zone that has room
+# for some of them
+
+sub conf_zipf { return zipf('', @_) }
+sub conf_zipf_validated { return zipf('mcds_cache_local validated;', @_) }
+sub conf_zipf_timed { return zipf('mcds_cache_local timed;', @_) }
+
+
+sub zipf {
+    my ($local, %with) = @_;
+
+    my $http = upstream_origin(%with) . <<"END";
+    mcds_zone 64m;
+
+    mcds_pool main {
+        server 127.0.0.1:$with{memcached};
+    }
+END
+
+    return ($http, <<"END");
+        location / {
+            mcds_cache on;
+            mcds_cache_key \$uri;
+            mcds_cache_valid 200 24h;
+            $local
+            proxy_pass http://origin/pages/10k/;
+        }
+END
+}
+
+
+sub conf_zipf_cache {
+    my (%with) = @_;
+
+    my $files = $with{files} >= 20_000 ? 15_000 : int($with{files} * 3 / 4);
+
+    return (upstream_origin(%with) . <<'END', <<"END");
+    proxy_cache_path @HOME@/pages levels=1:2 keys_zone=pages:32m
+                     inactive=24h use_temp_path=off;
+END
+        location / {
+            proxy_cache pages;
+            proxy_cache_key \$uri;
+            proxy_cache_valid 200 24h;
+            open_file_cache max=$files inactive=1h;
+            open_file_cache_valid 1h;
+            proxy_pass http://origin/pages/10k/;
         }
 END
 }

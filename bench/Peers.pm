@@ -23,6 +23,9 @@ my @sizes = qw/ 1k 10k 100k /;
 my %modules = (
     mcds => ['mcds'],
     different => ['mcds'],
+    zipf => ['mcds'],
+    'zipf-validated' => ['mcds'],
+    'zipf-timed' => ['mcds'],
     memc => ['ngx_http_memc_module'],
     echo => ['ngx_http_echo_module', 'ngx_http_memc_module'],
     lua => ['ndk_http_module', 'ngx_http_lua_module'],
@@ -37,15 +40,24 @@ my %sets = (
             memcached srcache varnish varnish-unpinned front /],
         memory => 256,
     },
+    zipf => {
+        instances => [qw/ origin return zipf zipf-validated zipf-timed
+            zipf-cache /],
+        memory => 1024,
+    },
 );
+
+# different pages that are asked for by Zipf's law
+my $zipf_pages = $ENV{ZIPF_PAGES} || 50_000;
 
 # scenario: groups, instance, uri, what a right answer is: a length or a
 # pattern, and of how many uris one is taken, if more than one is asked for: a
 # number behind the uri; which codings the client accepts; the header that shows
-# a counter; and how one of the uris is taken, if not at random: in turn
+# a counter; and how one of the uris is taken, if not at random: in turn, or by
+# Zipf's law
 
 my @scenarios = (
-    ['return', 'counters latency log pages different compress',
+    ['return', 'counters latency log pages different zipf compress',
         'return', '/ok', qr/^ok$/],
 
     ['mcds-counter', 'counters latency', 'mcds', '/counter', qr/^\d+$/],
@@ -139,6 +151,14 @@ my @scenarios = (
                 "/pages/$name/"],
         )
     ) } @sizes),
+
+    (map { [$_->[0], 'zipf', $_->[1], '/', 10240, $zipf_pages, undef, undef,
+        'zipf'] } (
+        ['mcds-zipf', 'zipf'],
+        ['mcds-validated-zipf', 'zipf-validated'],
+        ['mcds-timed-zipf', 'zipf-timed'],
+        ['proxy-cache-ofc-zipf', 'zipf-cache'],
+    )),
 );
 
 
@@ -154,6 +174,7 @@ sub new {
         dir => $ENV{MODULES} // '/usr/lib/nginx/modules',
         mcds => $ENV{MCDS_MODULE} // "$root/build/ngx_http_mcds_module.so",
         last_core => ($cores // 1) - 1,
+        files => files(),
         set => $set,
         pids => [],
     }, $class;
@@ -161,6 +182,15 @@ sub new {
     $self->start();
 
     return $self;
+}
+
+
+# how many files a process may have open, as far as anything here needs them
+
+sub files {
+    my $hard = `sh -c 'ulimit -Hn'`;
+
+    return $hard =~ /^(\d+)/ && $1 < 65536 ? $1 : 65536;
 }
 
 
@@ -240,12 +270,13 @@ sub instance {
     $self->{port}{$name} = $port;
 
     my ($http, $server) = Confs::of($name, dir => $stage->dir(),
-        memcached => $self->{memcached}{port},
+        memcached => $self->{memcached}{port}, files => $self->{files},
         origin => $self->{port}{origin}, varnish => $self->{port}{varnish});
 
     my $conf = <<"END";
 ${load}worker_processes 1;
 worker_cpu_affinity 1;
+worker_rlimit_nofile $self->{files};
 
 events {
     worker_connections 4096;

@@ -28,7 +28,9 @@ my %goals = ('mcds-counter' => 1.6, 'mcds-counter-10-keys' => 1.6,
     'mcds-100k-64-pages' => 9.2, 'mcds-validated-1k-64-pages' => 1.55,
     'mcds-validated-10k-64-pages' => 1.75,
     'mcds-validated-100k-64-pages' => 3.1, 'mcds-timed-1k-64-pages' => 1.2,
-    'mcds-timed-10k-64-pages' => 1.35, 'mcds-timed-100k-64-pages' => 2.75);
+    'mcds-timed-10k-64-pages' => 1.35, 'mcds-timed-100k-64-pages' => 2.75,
+    'mcds-zipf' => 2.2, 'mcds-validated-zipf' => 2.1,
+    'mcds-timed-zipf' => 1.7);
 
 # the same beyond the other scenario of that name, which has no counter
 my %counter_goals = map { ("mcds-counter-$_-64-pages" => 0.15) }
@@ -43,6 +45,9 @@ my %latency_goals = ('mcds-counter' => 1);
 
 # connections, of a group that does not have the usual number
 my %conns = (latency => 1);
+
+# seconds until the copies of a host are those that are asked for
+my %warm = (zipf => 5);
 
 # CPU beyond that of a request without a log
 my %log_goals = ('mcds-log' => 2);
@@ -64,29 +69,78 @@ function done(summary, latency, requests)
 end
 END
 
-# one of n pages for each request: at random, or each once before any comes
+# one of n pages for each request: at random; or by Zipf's law, the k-th page as
+# often as 1/k of the first, for which each of n equal intervals has two pages
+# and a bound between them (the alias method); or each once before any comes
 # again, in an order at random, so that requests of one moment do not meet
 
 my $keys_lua = <<'END';
-local all, n, at, turn = {}, 0, 0, false
+local all, bound, other, n, at = {}, {}, {}, 0, 0
+local function shares()
+    local sum, less, more = 0, {}, {}
+    for k = 1, n do sum = sum + 1 / k end
+    for k = 1, n do
+        bound[k], other[k] = n / k / sum, k
+        table.insert(bound[k] < 1 and less or more, k)
+    end
+    while #less > 0 and #more > 0 do
+        local a, b = table.remove(less), more[#more]
+        other[a] = b
+        bound[b] = bound[b] - (1 - bound[a])
+        if bound[b] < 1 then table.insert(less, table.remove(more)) end
+    end
+end
+local function shuffle()
+    for k = n, 2, -1 do
+        local other = math.random(k)
+        all[k], all[other] = all[other], all[k]
+    end
+end
+local function random()
+    return all[math.random(n)]
+end
+local function zipf()
+    local x = math.random() * n
+    local k = math.floor(x) + 1
+    return all[x - k + 1 < bound[k] and k or other[k]]
+end
+local function turn()
+    at = at % n + 1
+    return all[at]
+end
+local laws = { random = random, zipf = zipf, turn = turn }
 function init(args)
     n = tonumber(args[1])
     math.randomseed(tonumber(args[2]))
     for k = 1, n do all[k] = wrk.format("GET", wrk.path .. k) end
-    turn = args[3] == "turn"
-    if turn then
-        for k = n, 2, -1 do
-            local other = math.random(k)
-            all[k], all[other] = all[other], all[k]
-        end
-    end
+    if args[3] == "zipf" then shares() end
+    if args[3] == "turn" then shuffle() end
+    request = laws[args[3]]
+end
+function request() end
+END
+
+# each of the pages once, and some again, in case that one is not answered yet
+
+my $once_lua = <<'END';
+local from, to, at, answers, wrong = 0, 0, 0, 0, 0
+function init(args)
+    from, to = tonumber(args[1]), tonumber(args[2])
+    at = from - 1
 end
 function request()
-    if turn then
-        at = at % n + 1
-        return all[at]
+    at = at < to and at + 1 or from
+    return wrk.format("GET", wrk.path .. at)
+end
+function response(status)
+    if status ~= 200 then wrong = wrong + 1 end
+    answers = answers + 1
+    if answers == to - from + 1 + 1000 then
+        io.write(string.format('JSON {"answers":%d,"wrong":%d}\n', answers,
+            wrong))
+        io.flush()
+        os.exit(0)
     end
-    return all[math.random(n)]
 end
 END
 
@@ -99,6 +153,7 @@ sub new {
     make_path("$root/build/bench");
     $stage->write_file("$dir/report.lua", $report_lua);
     $stage->write_file("$dir/keys.lua", $keys_lua . $report_lua);
+    $stage->write_file("$dir/once.lua", $once_lua);
 
     return bless {
         stage => $stage,
@@ -121,7 +176,7 @@ sub measure {
     my @rows;
 
     $self->{peers}->check(@names);
-    $self->wrk($scenarios->{$_}, 1) for @names;
+    $self->wrk($scenarios->{$_}, $warm{$group} // 1) for @names;
 
     open my $out, '>', "$self->{out}/$group.jsonl"
         or die "$self->{out}/$group.jsonl: $!\n";
@@ -187,7 +242,49 @@ sub wrk {
         asked => $asked,
         busy => $server / $wall,
         others => ($all - $server - $memcached - $wrk) / $wall,
+        $scenario->{law} eq 'zipf'
+            ? (private => private($scenario->{servers}[0])) : (),
     };
+}
+
+
+# megabytes of memory that a process shares with no other
+
+sub private {
+    my ($pid) = @_;
+
+    open my $f, '<', "/proc/$pid/smaps_rollup"
+        or die "memory of process $pid: $!\n";
+
+    my $kilobytes = 0;
+
+    while (my $line = <$f>) {
+        $kilobytes += $1 if $line =~ /^Private_\w+:\s+(\d+)/;
+    }
+
+    return $kilobytes / 1024;
+}
+
+
+# asks once for each page of a scenario from one number to another
+
+sub once {
+    my ($self, $name, $from, $to) = @_;
+
+    $self->progress("$name: the pages from $from to $to");
+
+    my ($pid, $out) = $self->{stage}->reader('wrk',
+        $self->{peers}->on_last_core(), 'wrk', '-t', 1, '-c', $self->{conns},
+        '-d', '1h', '-s', $self->{stage}->dir() . '/once.lua',
+        $self->{peers}->scenario($name)->{url}, '--', $from, $to);
+    my $text = do { local $/; <$out> };
+
+    $self->{stage}->wait_for($pid);
+    $self->progress('');
+
+    my $json = decode_json($text =~ /^JSON (.*)$/m ? $1 : '{"wrong":1}');
+
+    die "$name answers wrongly:\n$text" if $json->{wrong};
 }
 
 
@@ -342,6 +439,14 @@ sub report {
             if $group eq 'pages';
         pages(\%cost, map { "$_-64-pages" } qw/ 1k 10k 100k /)
             if $group eq 'different';
+        pages(\%cost, 'zipf') if $group eq 'zipf';
+
+        my @memory = grep { defined $by{$_}[-1]{private} } @names;
+
+        printf "%s: %.0f MB of memory of nginx's worker\n", $_,
+            $by{$_}[-1]{private} for @memory;
+        print "\n" if @memory;
+
         goals($group, \%goals, \%cost, 'times the CPU of return');
         goals($group, \%operation_goals, \%operations,
             'operations a request');

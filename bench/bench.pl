@@ -2,7 +2,7 @@
 
 # What mcds costs, beside its peers on the same machine in the same minute.
 #
-#   bench.pl [group ...]     counters latency log pages different compress
+#   bench.pl [group ...]     counters latency log pages different zipf compress
 #                            syscalls dogpile hung; all by default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
@@ -14,9 +14,9 @@
 # take a quarter of an hour there.
 #
 # Environment: ROUNDS (7), SECS (1), CONNS (64), DOG_SECS (30), DOG_ROUNDS (7),
-# HUNG_SECS (4), HUNG_ROUNDS (9), NOISE (0.15: cores that others may use before
-# a run is repeated, once), ONLY (a pattern of scenarios), NGINX, MCDS_MODULE,
-# MODULES.
+# HUNG_SECS (4), HUNG_ROUNDS (9), ZIPF_PAGES (50000), NOISE (0.15: cores that
+# others may use before a run is repeated, once), ONLY (a pattern of scenarios),
+# NGINX, MCDS_MODULE, MODULES, TMPDIR (where proxy_cache has its files, too).
 
 use warnings;
 use strict;
@@ -35,8 +35,8 @@ use Stage;
 
 my $root = abs_path("$FindBin::Bin/..");
 
-my @order = qw/ counters latency log pages different compress syscalls dogpile
-    hung /;
+my @order = qw/ counters latency log pages different compress syscalls zipf
+    dogpile hung /;
 
 my %groups = (
     counters => \&counters,
@@ -44,6 +44,7 @@ my %groups = (
     log => \&log_lines,
     pages => \&pages,
     different => \&different,
+    zipf => \&zipf,
     compress => \&compress,
     syscalls => \&syscalls,
     dogpile => \&dogpile,
@@ -127,6 +128,21 @@ sub different {
     raise('peers');
     $runs->measure('different', $peers->scenarios('different'));
     $runs->report('different');
+}
+
+
+# more pages than a host keeps copies of, all of them stored; the hosts of mcds
+# have one memcached
+
+sub zipf {
+    raise('zipf');
+
+    my @names = $peers->scenarios('zipf');
+    my ($uris) = map { $peers->scenario($_)->{uris} // () } @names;
+
+    $runs->once($_, 1, $uris) for grep { /^mcds-zipf|^proxy/ } @names;
+    $runs->measure('zipf', @names);
+    $runs->report('zipf');
 }
 
 
