@@ -69,6 +69,10 @@ sub conf_origin {
         location ~ ^/pages/(1k|10k|100k)/ {
             alias $with{dir}/www/\$1;
         }
+
+        location /small/ {
+            return 200 "${\ ('x' x 100)}";
+        }
 END
 }
 
@@ -331,6 +335,97 @@ END
             open_file_cache max=$files inactive=1h;
             open_file_cache_valid 1h;
             proxy_pass http://origin/pages/10k/;
+        }
+END
+}
+
+
+# a page, many pages and a counter, and nothing else
+
+sub conf_one_worker { return plain(@_) }
+sub conf_two_workers { return plain(@_) }
+sub conf_idle { return plain(@_) }
+sub conf_idle_return { return plain(@_) }
+
+
+sub plain {
+    my (%with) = @_;
+
+    my $http = upstream_origin(%with) . <<"END";
+    mcds_pool main {
+        server 127.0.0.1:$with{memcached};
+    }
+END
+
+    return ($http, <<'END');
+        location = /ok {
+            return 200 "ok";
+        }
+
+        location /page/ {
+            mcds_cache on;
+            mcds_cache_key $uri;
+            mcds_cache_valid 200 24h;
+            proxy_pass http://origin/pages/1k/;
+        }
+
+        location /key/ {
+            mcds_counter $views key=views:$uri;
+            mcds_return 200 $views;
+        }
+END
+}
+
+
+# the same, with features that none of these requests uses
+
+sub conf_features {
+    my (%with) = @_;
+
+    my ($http, $server) = plain(%with);
+
+    return ($http . <<'END', $server . <<'END');
+
+    map $uri $unused {
+        default "";
+    }
+
+    mcds_log requests combined if=$unused;
+END
+
+        mcds_table_lookup $banned bans $unused;
+
+        location = /status {
+            mcds_status;
+        }
+
+        location = /bans {
+            mcds_table_api bans;
+        }
+
+        location = /log {
+            mcds_log_api requests;
+        }
+END
+}
+
+
+# any number of small pages
+
+sub conf_pages {
+    my (%with) = @_;
+
+    my ($http) = plain(%with);
+
+    return ($http, <<'END');
+        location / {
+            mcds_cache on;
+            mcds_cache_valid 200 24h;
+            proxy_pass http://origin/small/;
+        }
+
+        location = /status {
+            mcds_status;
         }
 END
 }

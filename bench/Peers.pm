@@ -26,26 +26,39 @@ my %modules = (
     zipf => ['mcds'],
     'zipf-validated' => ['mcds'],
     'zipf-timed' => ['mcds'],
+    (map { $_ => ['mcds'] } qw/ one-worker two-workers idle idle-return
+        features pages /),
     memc => ['ngx_http_memc_module'],
     echo => ['ngx_http_echo_module', 'ngx_http_memc_module'],
     lua => ['ndk_http_module', 'ngx_http_lua_module'],
     srcache => ['ngx_http_memc_module', 'ngx_http_srcache_filter_module'],
 );
 
-# which instances are started together, the origin first, and how many megabytes
-# memcached has for them
+# which instances are started together, the origin first, how many megabytes
+# memcached has for them, and how many connections each of their workers
 my %sets = (
     peers => {
         instances => [qw/ origin return mcds different memc echo lua cache
             memcached srcache varnish varnish-unpinned front /],
         memory => 256,
+        connections => 4096,
     },
     zipf => {
         instances => [qw/ origin return zipf zipf-validated zipf-timed
             zipf-cache /],
         memory => 1024,
+        connections => 4096,
+    },
+    scale => {
+        instances => [qw/ origin one-worker two-workers idle idle-return
+            features pages /],
+        memory => 1024,
+        connections => 16384,
     },
 );
+
+# workers of an instance that does not have one
+my %workers = ('two-workers' => 2);
 
 # different pages that are asked for by Zipf's law
 my $zipf_pages = $ENV{ZIPF_PAGES} || 50_000;
@@ -159,6 +172,19 @@ my @scenarios = (
         ['mcds-timed-zipf', 'zipf-timed'],
         ['proxy-cache-ofc-zipf', 'zipf-cache'],
     )),
+
+    # the same by one worker and by two, beside idle clients, and with features
+    # that these requests do not use
+
+    (map { my $with = $_; (
+        ["return-$with", 'scale', $with, '/ok', qr/^ok$/],
+        ["page-$with", 'scale', $with, '/page/1', 1024],
+        ["64-pages-$with", 'scale', $with, '/page/', 1024, 64, undef, undef,
+            'turn'],
+        ["counter-$with", 'scale', $with, '/key/1', qr/^\d+$/],
+    ) } qw/ one-worker two-workers idle idle-return features /),
+
+    ['small-pages', 'scale', 'pages', '/', 100, 64],
 );
 
 
@@ -191,6 +217,18 @@ sub files {
     my $hard = `sh -c 'ulimit -Hn'`;
 
     return $hard =~ /^(\d+)/ && $1 < 65536 ? $1 : 65536;
+}
+
+
+sub port {
+    my ($self, $instance) = @_;
+    return $self->{port}{$instance};
+}
+
+
+sub workers {
+    my ($self, $instance) = @_;
+    return @{ $self->{servers}{$instance} };
 }
 
 
@@ -264,6 +302,7 @@ sub instance {
 
     my $stage = $self->{stage};
     my $port = $stage->port();
+    my $set = $sets{ $self->{set} };
     my $load = join '', map { "load_module $_;\n" } grep { $_ ne '' }
         map { $self->module($_) } @{ $modules{$name} // [] };
 
@@ -273,13 +312,15 @@ sub instance {
         memcached => $self->{memcached}{port}, files => $self->{files},
         origin => $self->{port}{origin}, varnish => $self->{port}{varnish});
 
+    my $workers = $workers{$name} // 1;
+    my $cores = $workers == 1 ? '1' : $self->{last_core} ? '01 10' : '1 1';
     my $conf = <<"END";
-${load}worker_processes 1;
-worker_cpu_affinity 1;
+${load}worker_processes $workers;
+worker_cpu_affinity $cores;
 worker_rlimit_nofile $self->{files};
 
 events {
-    worker_connections 4096;
+    worker_connections $set->{connections};
 }
 
 http {
@@ -299,7 +340,13 @@ END
 
     my $pid = $stage->nginx($name, $port, $conf);
 
-    $self->{servers}{$name} = [($stage->workers($pid))[0]];
+    $self->{servers}{$name} = [$stage->workers($pid)];
+
+    while (@{ $self->{servers}{$name} } < $workers) {
+        sleep 0.02;
+        $self->{servers}{$name} = [$stage->workers($pid)];
+    }
+
     push @{ $self->{pids} }, $pid;
 }
 

@@ -47,7 +47,11 @@ my %latency_goals = ('mcds-counter' => 1);
 my %conns = (latency => 1);
 
 # seconds until the copies of a host are those that are asked for
-my %warm = (zipf => 5);
+my %warm = (zipf => 5, map { $_ => 0.4 } qw/ workers idle features /);
+
+# the share of the rounds and of their time, of groups that need less
+my %rounds = map { $_ => 5 / 7 } qw/ idle features /;
+my %secs = map { $_ => 0.5 } qw/ workers idle features /;
 
 # CPU beyond that of a request without a log
 my %log_goals = ('mcds-log' => 2);
@@ -171,6 +175,8 @@ sub measure {
     my ($self, $group, @names) = @_;
 
     local $self->{conns} = $conns{$group} // $self->{conns};
+    local $self->{rounds} = ceil($self->{rounds} * ($rounds{$group} // 1));
+    local $self->{secs} = $self->{secs} * ($secs{$group} // 1);
 
     my $scenarios = { map { $_ => $self->{peers}->scenario($_) } @names };
     my @rows;
@@ -206,6 +212,20 @@ sub measure {
     $self->progress('');
     close $out;
     $self->{rows}{$group} = \@rows;
+
+    return @rows;
+}
+
+
+# what was measured otherwise, a line of JSON each
+
+sub write {
+    my ($self, $name, @rows) = @_;
+
+    open my $out, '>', "$self->{out}/$name.jsonl"
+        or die "$self->{out}/$name.jsonl: $!\n";
+    print $out encode_json($_), "\n" for @rows;
+    close $out;
 }
 
 
@@ -263,6 +283,18 @@ sub private {
     }
 
     return $kilobytes / 1024;
+}
+
+
+# megabytes of a process that are no file's, also those that its children use
+# until they change them
+
+sub anonymous {
+    my ($pid) = @_;
+
+    open my $f, '<', "/proc/$pid/status" or die "process $pid: $!\n";
+
+    return (map { /^RssAnon:\s+(\d+)/ ? $1 / 1024 : () } <$f>)[0];
 }
 
 
@@ -535,7 +567,7 @@ sub pages {
 sub syscalls {
     my ($self, @names) = @_;
 
-    my $tool = $self->tracer();
+    my $tool = $self->tracer('return');
 
     if (!$tool) {
         print "\n### syscalls: left out, neither perf nor strace may look at"
@@ -592,13 +624,13 @@ sub syscalls {
 # perf hardly slows nginx down; strace does, and then less calls are needed
 
 sub tracer {
-    my ($self) = @_;
+    my ($self, $name) = @_;
 
     for my $tool (qw/ perf strace /) {
         next if !program($tool);
 
         my $row = eval {
-            $self->$tool($self->{peers}->scenario('return'));
+            $self->$tool($self->{peers}->scenario($name));
         };
 
         die $@ if $@ && $@ eq "interrupted\n";
@@ -612,23 +644,10 @@ sub tracer {
 sub perf {
     my ($self, $scenario) = @_;
 
-    my $secs = 1.5;
     my $events = join ',', 'raw_syscalls:sys_enter',
         map { "syscalls:sys_enter_$_" } @calls;
-
-    my $end = $self->wrk_start($scenario, 3);
-    sleep 0.7;
-
-    my $file = $self->{stage}->dir() . '/perf.txt';
-    my $pid = $self->{stage}->spawn('perf', 'perf', 'stat', '-x,', '-o', $file,
-        '-e', $events, '-p', join(',', @{ $scenario->{servers} }),
-        'sleep', $secs);
-    my $status = $self->{stage}->wait_for($pid);
-    my $json = $end->();
-
-    die "perf does not work\n" if $status != 0;
-
-    my $n = $json->{requests} * 1e6 / $json->{us} * $secs;
+    my ($n, $file) = $self->counted($scenario, 'perf', 'stat', '-x,', '-e',
+        $events);
 
     return tally($n, $file, sub {
         my @field = split /,/, shift;
@@ -639,22 +658,51 @@ sub perf {
 }
 
 
-sub strace {
-    my ($self, $scenario) = @_;
+# runs wrk while a tool looks at the server: the requests, and what it has told
 
-    my $file = $self->{stage}->dir() . '/strace.txt';
-    my $pid = $self->{stage}->spawn('strace', 'strace', '-c', '-f', '-o',
-        $file, '-p', join(',', @{ $scenario->{servers} }));
+sub counted {
+    my ($self, $scenario, $tool, @arguments) = @_;
+
+    my $file = $self->{stage}->dir() . "/$tool.txt";
+    my $pid = $self->{stage}->spawn($tool, $tool, @arguments, '-o', $file,
+        '-p', join(',', @{ $scenario->{servers} }));
 
     sleep 0.5;
-    die "strace does not work\n" if !$self->{stage}->alive($pid);
+    die "$tool does not work\n" if !$self->{stage}->alive($pid);
 
     my $json = $self->wrk_start($scenario, 2)->();
 
     kill 'INT', $pid;
     $self->{stage}->wait_for($pid);
 
-    return tally($json->{requests}, $file, sub {
+    return ($json->{requests}, $file);
+}
+
+
+# instructions of the server's own code for a request, or undef where the
+# processor does not tell them
+
+sub instructions {
+    my ($self, $name) = @_;
+
+    return if !program('perf');
+
+    my ($n, $file) = $self->counted($self->{peers}->scenario($name), 'perf',
+        'stat', '-x,', '-e', 'instructions:u');
+
+    open my $f, '<', $file or return;
+    my ($all) = map { /^(\d+),/ ? $1 : () } <$f>;
+
+    return $all && $all / $n;
+}
+
+
+sub strace {
+    my ($self, $scenario) = @_;
+
+    my ($n, $file) = $self->counted($scenario, 'strace', '-c', '-f');
+
+    return tally($n, $file, sub {
         my @field = split ' ', shift;
 
         return if @field < 5 || $field[3] !~ /^\d+$/;

@@ -3,7 +3,7 @@
 # What mcds costs, beside its peers on the same machine in the same minute.
 #
 #   bench.pl [group ...]     counters latency log pages different zipf compress
-#                            syscalls dogpile hung; all by default
+#                            syscalls scale dogpile hung; all by default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
 # "return 200" is the measure of each.  The cost is the CPU time of the server
@@ -14,9 +14,12 @@
 # take a quarter of an hour there.
 #
 # Environment: ROUNDS (7), SECS (1), CONNS (64), DOG_SECS (30), DOG_ROUNDS (7),
-# HUNG_SECS (4), HUNG_ROUNDS (9), ZIPF_PAGES (50000), NOISE (0.15: cores that
-# others may use before a run is repeated, once), ONLY (a pattern of scenarios),
-# NGINX, MCDS_MODULE, MODULES, TMPDIR (where proxy_cache has its files, too).
+# HUNG_SECS (4), HUNG_ROUNDS (9), ZIPF_PAGES (50000), SCALE_PAGES (200000),
+# SCALE_CLIENTS (9500), SCALE_BUILD (5: seconds), SCALE_LOCATIONS (5000), NOISE
+# (0.15: cores that others may use before a run is repeated, once), ONLY (a
+# pattern of scenarios, and of the parts of scale: workers clients pages hosts
+# features locations), NGINX, MCDS_MODULE, MODULES, TMPDIR (proxy_cache has its
+# files there).
 
 use warnings;
 use strict;
@@ -30,13 +33,14 @@ use Goals;
 use Hung;
 use Peers;
 use Runs;
+use Scale;
 use Stage;
 
 
 my $root = abs_path("$FindBin::Bin/..");
 
 my @order = qw/ counters latency log pages different compress syscalls zipf
-    dogpile hung /;
+    scale dogpile hung /;
 
 my %groups = (
     counters => \&counters,
@@ -45,6 +49,7 @@ my %groups = (
     pages => \&pages,
     different => \&different,
     zipf => \&zipf,
+    scale => \&scale,
     compress => \&compress,
     syscalls => \&syscalls,
     dogpile => \&dogpile,
@@ -166,6 +171,20 @@ sub syscalls {
     raise('peers');
     $runs->syscalls($peers->scenarios('counters'),
         grep { /-1k$/ } $peers->scenarios('pages'));
+}
+
+
+# what becomes dearer with more workers, clients, pages, hosts, features and
+# locations
+
+sub scale {
+    raise('scale');
+
+    my $scale = Scale->new($stage, $root, $peers, $runs);
+
+    $scale->run();
+    lower();
+    $scale->run_alone();
 }
 
 
