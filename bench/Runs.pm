@@ -182,6 +182,15 @@ sub measure {
     my @rows;
 
     $self->{peers}->check(@names);
+
+    # all of them are there, not only those that were checked
+
+    for my $scenario (grep { ($_->{uris} // 1) > 64 && $_->{law} eq 'random' }
+        map { $scenarios->{$_} } @names)
+    {
+        $self->once($scenario->{name}, 1, $scenario->{uris});
+    }
+
     $self->wrk($scenarios->{$_}, $warm{$group} // 1) for @names;
 
     open my $out, '>', "$self->{out}/$group.jsonl"
@@ -393,6 +402,22 @@ sub median {
 }
 
 
+# scenario => median of what it cost as a multiple of return in the same round
+
+sub costs {
+    my @rows = @_;
+
+    my %return = map { $_->{scenario} eq 'return' ? ($_->{round} => $_) : () }
+        @rows;
+    my %ratios;
+
+    push @{ $ratios{ $_->{scenario} } },
+        $_->{sum} / $return{ $_->{round} }{sum} for @rows;
+
+    return map { $_ => median(@{ $ratios{$_} }) } keys %ratios;
+}
+
+
 sub report {
     my ($self, $group) = @_;
 
@@ -419,14 +444,8 @@ sub report {
     print '|', '-' x 31, map({ '|' . '-' x $_ } 10, 9, 9, 11, 7, 10, 8, 8, 8),
         "|\n";
 
-    my $ratio = sub {
-        my ($name, $field, $other) = @_;
-
-        return median(map { $_->{$field}
-            / $measure{ $_->{round} }{$other}{$field} } @{ $by{$name} });
-    };
-
-    my (%cost, %operations, %latency, %added, %counter, %asked);
+    my %cost = costs(@rows);
+    my (%operations, %latency, %added, %counter, %asked);
 
     for my $name (@names) {
         my @runs = @{ $by{$name} };
@@ -438,9 +457,10 @@ sub report {
 
         $asked{$name} += $_->{asked} for @runs;
 
-        $cost{$name} = $ratio->($name, 'sum', 'return');
         $operations{$name} = median(map { $_->{operations} } @runs);
-        $latency{$name} = $ratio->($name, 'p50', 'memc-incr')
+
+        $latency{$name} = median(map { $_->{p50}
+            / $measure{ $_->{round} }{'memc-incr'}{p50} } @runs)
             if $by{'memc-incr'};
 
         $added{$name} = median(map { $_->{sum}
@@ -467,17 +487,14 @@ sub report {
         goals($group, \%log_goals, \%added, 'us for a line');
 
     } else {
-        pages(\%cost, qw/ 1k 10k 100k 1k-1000-pages /)
+        my %memory = map { defined $by{$_}[-1]{private}
+            ? ($_ => $by{$_}[-1]{private}) : () } @names;
+
+        pages(\%cost, {}, qw/ 1k 10k 100k 1k-1000-pages /)
             if $group eq 'pages';
-        pages(\%cost, map { "$_-64-pages" } qw/ 1k 10k 100k /)
+        pages(\%cost, {}, map { "$_-64-pages" } qw/ 1k 10k 100k /)
             if $group eq 'different';
-        pages(\%cost, 'zipf') if $group eq 'zipf';
-
-        my @memory = grep { defined $by{$_}[-1]{private} } @names;
-
-        printf "%s: %.0f MB of memory of nginx's worker\n", $_,
-            $by{$_}[-1]{private} for @memory;
-        print "\n" if @memory;
+        pages(\%cost, \%memory, 'zipf') if $group eq 'zipf';
 
         goals($group, \%goals, \%cost, 'times the CPU of return');
         goals($group, \%operation_goals, \%operations,
@@ -510,10 +527,10 @@ sub goals {
 
 
 # the same pages by the ways to cache them, and what each may cost, as it stands
-# in docs/comparison.md
+# in docs/comparison.md; and the memory of nginx's worker, where it is known
 
 sub pages {
-    my ($cost, @sizes) = @_;
+    my ($cost, $memory, @sizes) = @_;
 
     my @ways = (
         ['return', 'return 200 of the same size'],
@@ -530,9 +547,11 @@ sub pages {
     print "A page that is there, CPU of the server and memcached as a multiple"
         . " of a plain\n\"return 200\"; in brackets what it may be.\n\n";
 
+    my @heads = (@sizes, %$memory ? 'MB of worker' : ());
+
     printf '| %-28s |', '';
-    printf ' %13s |', $_ for @sizes;
-    print "\n|", '-' x 30, '|', ('-' x 14 . ':|') x @sizes, "\n";
+    printf ' %13s |', $_ for @heads;
+    print "\n|", '-' x 30, '|', ('-' x 14 . ':|') x @heads, "\n";
 
     for my $way (@ways) {
         my ($name, $title) = @$way;
@@ -554,6 +573,8 @@ sub pages {
             $text .= " ($goals{$full})" if defined $got && $goals{$full};
             printf ' %13s |', $text;
         }
+
+        printf ' %13.0f |', $memory->{ $full[0] } // 0 if %$memory;
 
         print "\n";
     }
