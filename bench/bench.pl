@@ -3,15 +3,16 @@
 # What mcds costs, beside its peers on the same machine in the same minute.
 #
 #   bench.pl [group ...]     counters latency log pages different zipf compress
-#                            syscalls scale dogpile hung; all by default
+#                            syscalls scale dogpile hung chart; all by default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
 # "return 200" is the measure of each.  The cost is the CPU time of the server
 # (nginx's worker, Varnish) and of memcached, as the kernel's scheduler counts
 # it, over the requests answered.  Tables go to the standard output, each run as
-# a line of JSON to build/bench.  At the end stands one table of what was to be
-# reached.  docs/comparison.md shows the figures of an idle machine; all groups
-# take a quarter of an hour there.
+# a line of JSON to build/bench, of which "chart" draws build/bench/pages.svg.
+# At the end stands one table of what was to be reached.  docs/comparison.md
+# shows the figures of an idle machine; all groups take less than half an hour
+# there.
 #
 # Environment: ROUNDS (7), SECS (1), CONNS (64), DOG_SECS (30), DOG_ROUNDS (7),
 # HUNG_SECS (4), HUNG_ROUNDS (9), ZIPF_PAGES (50000), SCALE_PAGES (200000),
@@ -28,6 +29,7 @@ use Cwd qw/ abs_path /;
 use FindBin;
 use lib "$FindBin::Bin/../demo", $FindBin::Bin;
 
+use Chart;
 use Dogpile;
 use Goals;
 use Hung;
@@ -40,7 +42,7 @@ use Stage;
 my $root = abs_path("$FindBin::Bin/..");
 
 my @order = qw/ counters latency log pages different compress syscalls zipf
-    scale dogpile hung /;
+    scale dogpile hung chart /;
 
 my %groups = (
     counters => \&counters,
@@ -54,6 +56,7 @@ my %groups = (
     syscalls => \&syscalls,
     dogpile => \&dogpile,
     hung => \&hung,
+    chart => \&chart,
 );
 
 my @groups = @ARGV ? @ARGV : @order;
@@ -197,6 +200,15 @@ sub dogpile {
 sub hung {
     lower();
     Hung->new($stage, $root)->run();
+}
+
+
+# from the lines of JSON of this or of earlier runs
+
+sub chart {
+    print Chart::draw("$root/build/bench")
+        ? "\n### chart: build/bench/pages.svg\n"
+        : "\n### chart: left out, it needs the groups pages and different\n";
 }
 
 
