@@ -316,7 +316,7 @@ sub once {
 
     my ($pid, $out) = $self->{stage}->reader('wrk',
         $self->{peers}->on_last_core(), 'wrk', '-t', 1, '-c', $self->{conns},
-        '-d', '1h', '-s', $self->{stage}->dir() . '/once.lua',
+        '-d', '30m', '-s', $self->{stage}->dir() . '/once.lua',
         $self->{peers}->scenario($name)->{url}, '--', $from, $to);
     my $text = do { local $/; <$out> };
 

