@@ -150,12 +150,12 @@ my @scenarios = (
     (map { my ($name, $length) = ($_, $sizes{$_}); (
         map { [@$_[0 .. 3], $length, 64, undef, $_->[4], 'turn'] } (
             ["mcds-$name-64-pages", 'different', 'different', "/page/$name/"],
+            ["mcds-counter-$name-64-pages", 'different', 'different',
+                "/counted/$name/", 'x-views'],
             ["mcds-validated-$name-64-pages", 'different', 'different',
                 "/validated/$name/"],
             ["mcds-timed-$name-64-pages", 'different', 'different',
                 "/timed/$name/"],
-            ["mcds-counter-$name-64-pages", 'different', 'different',
-                "/counted/$name/", 'x-views'],
             ["proxy-cache-ofc-$name-64-pages", 'different', 'cache',
                 "/pages/$name/"],
             ["srcache-memc-$name-64-pages", 'different', 'srcache',

@@ -535,9 +535,9 @@ sub pages {
     my @ways = (
         ['return', 'return 200 of the same size'],
         ['mcds', 'mcds_cache'],
+        ['mcds-counter', 'mcds_cache and mcds_counter'],
         ['mcds-validated', 'mcds_cache_local validated'],
         ['mcds-timed', 'mcds_cache_local timed'],
-        ['mcds-counter', 'mcds_cache and mcds_counter'],
         ['proxy-cache-ofc', 'proxy_cache, open_file_cache'],
         ['srcache-memc', 'srcache and memc'],
         ['varnish', 'Varnish'],
