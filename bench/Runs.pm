@@ -63,6 +63,14 @@ my @calls = qw/ epoll_wait epoll_ctl poll futex accept4 connect close recvfrom
     read pread64 sendto write writev sendfile64 openat newfstat setsockopt
     ioctl /;
 
+my $ready_lua = <<'END';
+local function ready()
+    io.write("READY\n")
+    io.flush()
+end
+function init() ready() end
+END
+
 my $report_lua = <<'END';
 function done(summary, latency, requests)
     local e = summary.errors
@@ -120,6 +128,7 @@ function init(args)
     if args[3] == "zipf" then shares() end
     if args[3] == "turn" then shuffle() end
     request = laws[args[3]]
+    ready()
 end
 function request() end
 END
@@ -155,8 +164,8 @@ sub new {
     my $dir = $stage->dir();
 
     make_path("$root/build/bench");
-    $stage->write_file("$dir/report.lua", $report_lua);
-    $stage->write_file("$dir/keys.lua", $keys_lua . $report_lua);
+    $stage->write_file("$dir/report.lua", $ready_lua . $report_lua);
+    $stage->write_file("$dir/keys.lua", $ready_lua . $keys_lua . $report_lua);
     $stage->write_file("$dir/once.lua", $once_lua);
 
     return bless {
@@ -348,12 +357,17 @@ sub wrk_start {
         '-d', ceil($secs) . 's', @header, '-s', @script);
 
     return sub {
-        # wrk knows whole seconds only, but reports when it is interrupted
+        # wrk knows whole seconds only, but reports when it is interrupted; that
+        # would end it before its script is read
+
+        while (my $line = <$out>) {
+            last if $line eq "READY\n";
+        }
 
         kill 'INT', $pid if $secs < ceil($secs)
-            && !IO::Select->new($out)->can_read($secs + 0.1);
+            && !IO::Select->new($out)->can_read($secs);
 
-        my $text = do { local $/; <$out> };
+        my $text = do { local $/; <$out> } // '';
 
         $self->{stage}->wait_for($pid);
         die "wrk failed:\n$text" if $text !~ /^JSON (.*)$/m;
@@ -696,7 +710,7 @@ sub counted {
     kill 'INT', $pid;
     $self->{stage}->wait_for($pid);
 
-    return ($json->{requests}, $file);
+    return ($json->{requests} || 1, $file);
 }
 
 
