@@ -56,12 +56,14 @@ END
 sub conf_origin {
     my (%with) = @_;
 
+    my ($kilobyte, $small) = map { 'x' x $_ } 1024, 100;
+
     return ("    log_format one x;\n", <<"END");
         access_log $with{dir}/asked.log one;
         root $with{dir}/www;
 
         location /many/ {
-            return 200 "${\ ('x' x 1024)}";
+            return 200 "$kilobyte";
         }
 
         # any number of pages of each size
@@ -71,7 +73,7 @@ sub conf_origin {
         }
 
         location /small/ {
-            return 200 "${\ ('x' x 100)}";
+            return 200 "$small";
         }
 END
 }

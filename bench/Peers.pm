@@ -526,8 +526,8 @@ sub check {
 
             my $asked = $self->asked() - $before;
 
-            $wrong //= "has asked the origin $asked times for @{[scalar @uris]}"
-                . " pages that were there" if $asked;
+            $wrong //= "has asked the origin $asked times for "
+                . @uris . ' pages that were there' if $asked;
             last if $n >= 3 && !$wrong;
             sleep 0.05 if $n >= 3;
         }
