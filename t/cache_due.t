@@ -44,7 +44,7 @@ EOT
 
 my ($a, $b) = map { $t->nginx($_, $conf) } 'a', 'b';
 
-my $owner = '0123456789abcdef' x 2;
+my ($owner, $next) = map { $_ x 2 } '0123456789abcdef', 'fedcba9876543210';
 
 
 sub lock_of {
@@ -114,7 +114,7 @@ for my $early (1, 0) {
     cmp_ok(reads(), $early ? '<=' : '>=', $first, "$name: the page");
 
     $f->set(key($uri), page($uri), 60);
-    lock($uri, '') if $early;
+    $f->set(key($uri) . ':lock', $next, 60) if $early;
 
     is(finish($p)->body(), 'theirs', "$name: the page of the other host");
 }
