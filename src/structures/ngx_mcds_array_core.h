@@ -73,7 +73,8 @@ typedef struct {
                                               of the array,
                                               ngx_mcds_array_ref_t */
     ngx_array_t                 drops;     /* items of older lines (parts) to
-                                              delete after the change */
+                                              delete after the change of the
+                                              array */
     ngx_uint_t                  fresh;     /* index in refs of the first part
                                               (item of older lines) that this
                                               change of the array has

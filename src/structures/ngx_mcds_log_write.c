@@ -65,7 +65,8 @@ struct ngx_mcds_log_writer_s {
     ngx_uint_t              verb;
     ngx_queue_t             asides;     /* commands besides those that append
                                            lines, ngx_mcds_log_aside_t */
-    ngx_uint_t              lost;       /* lost lines yet to be reported */
+    ngx_uint_t              lost;       /* lost lines of the log that are not
+                                           yet reported in the error log */
     ngx_uint_t              rc;         /* why log lines could not be sent */
     ngx_uint_t              taken;      /* stored lines of the first call of
                                            ngx_mcds_log_put() */

@@ -94,7 +94,8 @@ ngx_mcds_outbox_seed(ngx_mcds_outbox_t *outbox)
     }
 
     /*
-     * the time adds some entropy to the secret and the name of the outbox even
+     * the time adds some entropy to the name of the outbox (the memory of
+     * unsent changes of counters), and to the secret of its hashes, even
      * without /dev/urandom
      */
 

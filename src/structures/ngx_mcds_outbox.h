@@ -39,7 +39,8 @@ typedef enum {
                                           memcached, which
                                           ngx_mcds_outbox_take() removes one by
                                           one */
-    NGX_MCDS_OUTBOX_POST               /* sums of counters to post to the
+    NGX_MCDS_OUTBOX_POST               /* sums of counters that
+                                          mcds_counter_writeback posts to the
                                           origin, in batches that
                                           ngx_mcds_outbox_mark() makes */
 } ngx_mcds_outbox_kind_e;

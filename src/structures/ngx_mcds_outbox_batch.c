@@ -177,8 +177,8 @@ ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
         ngx_mcds_outbox_remove(outbox, i);
 
         /*
-         * a counter that has expired since the change was kept is not created
-         * only to add this change
+         * a counter that has expired since its unsent change was kept here is
+         * not created only to add this change
          */
 
         if (item->ttl && passed >= (time_t) item->ttl) {

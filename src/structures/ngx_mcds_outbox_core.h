@@ -138,7 +138,10 @@ struct ngx_mcds_outbox_s {
     (&(outbox)->heads[(id) & ((outbox)->nheads - 1)])
 
 
-/* Returns the hash of a text, by the secret of the outbox. */
+/*
+ * Returns the hash of a text with the random secret of the outbox, the memory
+ * of unsent changes of counters.
+ */
 
 uint64_t ngx_mcds_outbox_hash(ngx_mcds_outbox_t *outbox, uint64_t tweak,
     u_char *p, size_t len);

@@ -73,7 +73,8 @@ struct ngx_mcds_raise_s {
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
     ngx_uint_t             ends;       /* the counter is meant to expire: its
-                                          time to live is no mark */
+                                          time to live is not a mark of mcds, an
+                                          expiry in years */
     int64_t                age;        /* seconds since this host learned the
                                           counter's number */
 
@@ -656,8 +657,9 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * The counter was raised: answers the changes (wishes) that are contained in
- * the new number.  Changes that came later wait until it is raised once more.
+ * The counter was raised: calls the handlers of the changes (wishes) that are
+ * contained in the new number.  Changes that came later wait until it is raised
+ * once more.
  */
 
 static void

@@ -103,8 +103,9 @@ typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
 typedef struct {
     ngx_queue_t          queue;
     uint64_t             known;        /* number of the counter that this host
-                                          knew when the change was sent */
-    uint64_t             sum;          /* sum that the change adds to the
+                                          knew when the counter's change or read
+                                          was sent */
+    uint64_t             sum;          /* sum by which the request changes the
                                           counter; 0: a read */
     ngx_msec_t           sent;         /* start of the pool's timeout, after
                                           which the wish to raise the counter
@@ -124,8 +125,9 @@ typedef struct {
  *
  * age is the time since the known number was received, in milliseconds.
  * NGX_OK: the handler is called once, not from inside of this call, and the
- * wish must live until then.  NGX_DECLINED: the pool has no marks; NGX_ERROR:
- * out of memory, or no time is left; then no handler is called.
+ * wish must live until then.  NGX_DECLINED: counters of this pool get no marks
+ * (expiries in years); NGX_ERROR: out of memory, or no time is left; then no
+ * handler is called.
  */
 
 ngx_int_t ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id,

@@ -157,7 +157,10 @@ ngx_mcds_replay_handler(ngx_event_t *ev)
 
         if (account && ngx_mcds_account_dirty(account)) {
 
-            /* one worker of a host is enough to send the changes of a pool */
+            /*
+             * one worker of a host is enough to send the kept changes of a
+             * pool's counters
+             */
 
             if (ngx_mcds_outbox_own(ngx_mcds_outbox, account)
                 && ngx_mcds_replay_send(pools[ngx_mcds_replay_pool], account)

@@ -64,7 +64,8 @@ struct ngx_mcds_increment_s {
     ngx_queue_t          queue;        /* link in the queue of changes that wait
                                           for the counter's initial number */
     ngx_mcds_seed_t     *seed;         /* fetch of the counter's initial number;
-                                          NULL: the change is being counted */
+                                          NULL: this change of the counter is
+                                          being sent to memcached */
     ngx_event_t          timer;
     ngx_msec_t           deadline;
     ngx_mcds_count_pt    handler;      /* handler that gets the counter's
@@ -74,8 +75,8 @@ struct ngx_mcds_increment_s {
     int64_t              delta;
     ngx_mcds_source_t    source;
     ngx_mcds_counter_t   counter;
-    ngx_uint_t           sought;       /* 1: the change found no counter in
-                                          memcached */
+    ngx_uint_t           sought;       /* 1: memcached did not have the counter
+                                          when this change was first sent */
 };
 
 

@@ -83,8 +83,8 @@ void ngx_mcds_seed_cancel(ngx_mcds_increment_t *increment);
 
 
 /*
- * Returns 1 if the change found no counter, so that it waits, or has waited,
- * for the initial number from source.
+ * Returns 1 if memcached did not have the counter when its change was sent, so
+ * that the change waits, or has waited, for the initial number from source.
  */
 
 ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_increment_t *increment);

@@ -163,9 +163,9 @@ struct ngx_mcds_table_change_s {
     ngx_mcds_table_change_pt    handler;
     void                       *data;
 
-    /* private fields of the change, for table.c */
+    /* private fields of a change of a table, for table.c */
     ngx_event_t                 event;
-    ngx_uint_t                  stage;   /* stage of the change,
+    ngx_uint_t                  stage;   /* stage of this change of a table,
                                             ngx_mcds_table_stage_e */
     ngx_uint_t                  next;
     ngx_uint_t                  waiting;

@@ -48,14 +48,15 @@ typedef struct {
     ngx_uint_t              size;      /* number of most frequent keys to
                                           show */
     ngx_msec_t              flush;     /* interval at which workers send their
-                                          counts and read the list of keys,
+                                          counts of keys to memcached and read
+                                          the list of the most frequent keys,
                                           ms */
 
-    ngx_mcds_stat_t        *stat;      /* statistics of the list of keys, or
-                                          NULL */
+    ngx_mcds_stat_t        *stat;      /* statistics of the list of the most
+                                          frequent keys, or NULL */
 
-    ngx_mcds_top_state_t   *state;     /* state of the list of keys in this
-                                          worker, or NULL */
+    ngx_mcds_top_state_t   *state;     /* state of the list of the most frequent
+                                          keys in this worker, or NULL */
 } ngx_mcds_top_t;
 
 

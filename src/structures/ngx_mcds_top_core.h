@@ -34,15 +34,16 @@
 
 struct ngx_mcds_top_wait_s {
     ngx_queue_t              queue;
-    ngx_mcds_top_pt          handler;      /* called after the list of keys was
-                                              read; NULL: canceled */
+    ngx_mcds_top_pt          handler;      /* called after the list of the most
+                                              frequent keys was read; NULL: the
+                                              wait is canceled */
     void                    *data;
 };
 
 
 /*
- * the counts of keys in one slot, a part of the list's window, as read from
- * memcached
+ * the counts of keys in one slot, a part of the window of a list of the most
+ * frequent keys, as read from memcached
  */
 
 typedef struct {
@@ -93,15 +94,18 @@ struct ngx_mcds_top_state_s {
                                               keys are awaited from memcached; 1
                                               while the counts are added up */
     ngx_msec_t               asked;        /* when a request last used the list
-                                              of keys */
-    ngx_msec_t               read;         /* when the list of keys was last
-                                              read */
+                                              of the most frequent keys */
+    ngx_msec_t               read;         /* when the list of the most frequent
+                                              keys was last read */
     ngx_uint_t               rc;           /* result of the last attempt to read
-                                              the list of keys */
+                                              the list of the most frequent
+                                              keys */
     ngx_uint_t               failed;       /* result of the present attempt to
-                                              read the list of keys */
+                                              read the list of the most frequent
+                                              keys */
     time_t                   now;          /* when the present attempt to read
-                                              the list of keys began */
+                                              the list of the most frequent keys
+                                              began */
     ngx_mcds_topk_t         *ended;        /* sum of the counts of keys in all
                                               slots that are over */
     uint64_t                 ended_slot;   /* present slot (part of the window)
@@ -118,9 +122,9 @@ struct ngx_mcds_top_state_s {
     ngx_mcds_top_list_t      list;
 
     unsigned                 listed:1;
-    unsigned                 answered:1;   /* a server has replied to the
-                                              present attempt to read the list
-                                              of keys */
+    unsigned                 answered:1;   /* a memcached server has replied to
+                                              the present attempt to read the
+                                              list of the most frequent keys */
     unsigned                 ending:1;     /* the counts of keys in slots that
                                               are over are being added up */
     unsigned                 warned:1;
@@ -135,8 +139,8 @@ struct ngx_mcds_top_state_s {
 
 /*
  * Zeroes req and sets the key of the item with the counts of keys in a slot, a
- * part of the list's window; suffix has room for NGX_MCDS_TOP_SUFFIX bytes and
- * lives as long as req.
+ * part of the window of a list of the most frequent keys; suffix has room for
+ * NGX_MCDS_TOP_SUFFIX bytes and lives as long as req.
  */
 
 void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
@@ -180,8 +184,8 @@ ngx_int_t ngx_mcds_top_read_create(ngx_mcds_top_t *top,
 
 
 /*
- * Frees those fields of top->state by which the worker reads the list of keys,
- * and the waits of requests for the list.
+ * Frees those fields of top->state by which the worker reads the list of the
+ * most frequent keys, and the waits of requests for this list.
  */
 
 void ngx_mcds_top_read_free(ngx_mcds_top_t *top);

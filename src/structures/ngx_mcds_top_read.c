@@ -20,8 +20,8 @@
 #define NGX_MCDS_TOP_SETTLE       10
 
 /*
- * after this time without a request the list of keys is read at this interval,
- * ms
+ * after this time without a request for the list of the most frequent keys, a
+ * worker reads the list from memcached at this interval, ms
  */
 #define NGX_MCDS_TOP_IDLE         60000
 
@@ -375,8 +375,8 @@ ngx_mcds_top_wake(ngx_mcds_top_t *top)
     }
 
     /*
-     * a handler that wants the list of keys again must wait for the next time
-     * that it is read
+     * a handler that wants the list of the most frequent keys again must wait
+     * for the next time that the list is read
      */
 
     waits = state->waits;

@@ -13,8 +13,8 @@
 
 
 /*
- * the limits of what a worker remembers: marks (visitors that were counted in
- * the window), in sets, and numbers of visitors to show
+ * the limits of what a worker remembers: the visitors that were counted in the
+ * window (their marks), in sets, and numbers of visitors to show
  */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
@@ -52,8 +52,9 @@ typedef struct {
     time_t                now;
     uint64_t              hash;
     ngx_str_t             key;
-    ngx_str_t             suffix;      /* suffix of the key of the visitor's
-                                          mark: ":v:" and the visitor */
+    ngx_str_t             suffix;      /* suffix of the key of the item that
+                                          shows that the visitor was counted:
+                                          ":v:" and the visitor */
 } ngx_mcds_visit_t;
 
 
@@ -272,8 +273,8 @@ ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     ngx_mcds_submit(visitors->pool, &req, &visit->op);
 
     /*
-     * assume that the visitor's mark is stored, until memcached's reply says
-     * otherwise
+     * assume that memcached has stored the item which shows that the visitor
+     * was counted, until the reply says otherwise
      */
 
     ngx_mcds_visitors_remember(hash, now + visitors->window);
@@ -299,8 +300,8 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
     if (result->rc == NGX_MCDS_NOT_STORED) {
 
         /*
-         * another worker has counted the visitor: read when the visitor's mark
-         * ends
+         * another worker has counted the visitor: read when the item in
+         * memcached that shows this expires
          */
 
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -343,8 +344,9 @@ ngx_mcds_visitors_left(void *data, ngx_mcds_result_t *result)
                    == NGX_OK)
         {
             /*
-             * the visitor's mark is on a server that does not report times to
-             * live
+             * the server does not report the time to live of the item that
+             * shows that the visitor was counted: it is computed from the
+             * item's value, the time of the visit
              */
             left = (int64_t) time + visit->visitors.window - visit->now;
         }
@@ -401,8 +403,8 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
         if (mark[i].hash == hash) {
 
             /*
-             * a clock that was set back must not make a visitor's mark last
-             * longer than the window
+             * if the clock was set back, a visitor must not count as already
+             * counted for longer than the window
              */
 
             return now < mark[i].until && mark[i].until <= now + window;
@@ -414,8 +416,9 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
 
 
 /*
- * Remembers that a visitor was counted, and until when (the mark).  The mark of
- * the same set that ends first is forgotten; of several such marks, any.
+ * Remembers that a visitor was counted, and until when the visitor is not
+ * counted again.  Of the visitors in the same hash set, the one whose time ends
+ * first is forgotten.
  */
 
 static void
