@@ -26,10 +26,11 @@
 
 
 /*
- * milliseconds for the posts of counts: the interval at which a worker checks
- * whether there are counts to post and whether it exits; the first and the
- * longest delay before a failed post is repeated; the time that an exiting
- * worker tries to post; the interval of messages about lost counts
+ * milliseconds for the POST requests of mcds_counter_writeback, which send
+ * counts to a location: the interval at which a worker checks whether there are
+ * counts to send and whether it exits; the first and the longest delay before a
+ * failed request is repeated; the time for which an exiting worker tries to
+ * send counts; the interval of messages about lost counts
  */
 #define NGX_HTTP_MCDS_WRITEBACK_TICK   500
 #define NGX_HTTP_MCDS_WRITEBACK_FIRST  1000
@@ -38,8 +39,8 @@
 #define NGX_HTTP_MCDS_WRITEBACK_SAY    60000
 
 /*
- * bytes of the longest body of a post of counts, and of the longest element of
- * its JSON array, which is the count of one counter
+ * bytes of the longest body of a POST request of mcds_counter_writeback, and of
+ * the longest element of its JSON array, which is the count of one counter
  */
 #define NGX_HTTP_MCDS_WRITEBACK_BODY   (256 * 1024)
 #define NGX_HTTP_MCDS_WRITEBACK_ITEM   (6 * NGX_MCDS_OUTBOX_KEY + 64)
@@ -75,7 +76,10 @@ ngx_http_mcds_writebacks_t  ngx_http_mcds_writeback_posts = {
 };
 
 
-/* the destinations to which this worker posts counts */
+/*
+ * the destinations of mcds_counter_writeback: the locations to which this
+ * worker posts counts
+ */
 
 static ngx_array_t  *ngx_http_mcds_writeback_started;
 
@@ -116,8 +120,8 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
 
         /*
          * the sums of counts that mcds_counter_writeback posts are in shared
-         * memory and get the generation of this configuration: workers of
-         * older configurations leave the posts of these sums to newer workers
+         * memory and get the generation of this configuration: workers of older
+         * configurations leave it to newer workers to post these sums
          */
 
         wb->generation = generation;
@@ -136,8 +140,9 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
 
 
 /*
- * Stops the posts of counts to destinations of the old configuration, which a
- * single process ("master_process off") still has after a reload.
+ * Stops the POST requests of mcds_counter_writeback to the locations of the old
+ * configuration, which a single process ("master_process off") still has after
+ * a reload.
  */
 
 static void
@@ -187,8 +192,8 @@ ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
 
 
 /*
- * starts the timer of the next post of counts; it is not cancelable, so that an
- * exiting worker waits for it
+ * starts the timer of the next POST request of mcds_counter_writeback; it is
+ * not cancelable, so that an exiting worker waits for it
  */
 
 static void
@@ -220,8 +225,9 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
     if (wb->request) {
 
         /*
-         * a post of counts is under way: this worker goes on owning the sums
-         * of counts for this destination, which no other worker posts meanwhile
+         * a POST request of mcds_counter_writeback is under way: this worker
+         * goes on owning the sums of counts for its location, which no other
+         * worker posts meanwhile
          */
 
         (void) ngx_mcds_outbox_own(ngx_mcds_outbox, wb->account);
@@ -241,10 +247,10 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
 
 /*
- * Returns 1 if an exiting worker may leave the counts for a destination
- * unposted.  After a reload, new workers post them.  When nginx stops, or a new
- * binary starts with other shared memory, this worker has to post the counts
- * now.
+ * Returns 1 if an exiting worker may leave counts unposted that are for a
+ * location of mcds_counter_writeback.  After a reload, new workers post them.
+ * When nginx stops, or a new binary starts with other shared memory, this
+ * worker has to post the counts now.
  */
 
 static ngx_uint_t
@@ -304,8 +310,8 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
 
 
 /*
- * posts the next batch of counts to a destination of mcds_counter_writeback;
- * if there is no count, this worker lets other workers post to the destination
+ * posts the next batch of counts to a destination of mcds_counter_writeback; if
+ * there is no count, this worker lets other workers post to this destination
  */
 
 static void
@@ -331,8 +337,8 @@ ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb)
     if (n == 0) {
 
         /*
-         * there is nothing to post: the batch of counts is empty, or all of its
-         * sums are 0
+         * mcds_counter_writeback has nothing to post: the batch of counts is
+         * empty, or all of its sums are 0
          */
 
         ngx_mcds_outbox_ack(ngx_mcds_outbox, account, wb->posted);
@@ -396,9 +402,9 @@ ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
     body->len = p - body->data;
 
     /*
-     * the next batch of counts to post starts in shared memory behind this
-     * batch, or, if this batch repeats a post that was not confirmed, at the
-     * first count
+     * the next batch of counts that mcds_counter_writeback posts starts in
+     * shared memory behind this batch, or, if this batch repeats a POST request
+     * that was not confirmed, at the first count
      */
 
     wb->ended = (fresh && rc == NGX_DONE);
@@ -469,7 +475,7 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
 
         /*
          * this worker exits after a reload: workers of the new configuration
-         * post the remaining counts
+         * post the remaining counts to the location of mcds_counter_writeback
          */
 
         ngx_mcds_outbox_disown(account);
@@ -479,8 +485,9 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
     if (!wb->ended || wb->exiting) {
 
         /*
-         * posts the next batch of counts; an exiting worker starts over until
-         * no counts are left
+         * posts the next batch of counts to the location of
+         * mcds_counter_writeback; an exiting worker starts over until no counts
+         * are left
          */
 
         if (wb->ended) {
@@ -530,7 +537,10 @@ ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
 }
 
 
-/* logs the counts that were lost since shared memory had no room for them */
+/*
+ * logs how many counts of mcds_counter_writeback were lost, since shared memory
+ * had no room for them or a key was too long
+ */
 
 static void
 ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)

@@ -25,27 +25,31 @@ typedef struct {
 } ngx_http_mcds_writeback_main_t;
 
 
-/* a destination of mcds_counter_writeback, to which workers post counts */
+/*
+ * a destination of mcds_counter_writeback: a location to which workers post the
+ * counts of counters
+ */
 
 struct ngx_http_mcds_writeback_s {
     ngx_str_t                   uri;
     ngx_str_t                   args;
     ngx_msec_t                  interval;
-    ngx_uint_t                  batch;    /* the maximum number of counters in
-                                             one post of counts */
+    ngx_uint_t                  batch;    /* the maximum number of counters
+                                             whose counts one POST request
+                                             sends */
 
     ngx_http_mcds_place_t       place;
     ngx_http_conf_ctx_t        *ctx;      /* configuration of the virtual server
-                                             whose location gets the posts of
-                                             counts */
-    ngx_str_t                   name;     /* the name that the destination to
-                                             which counts are posted has in
+                                             whose location gets the POST
+                                             requests with counts */
+    ngx_str_t                   name;     /* the name that this destination of
+                                             mcds_counter_writeback has in
                                              shared memory */
     ngx_uint_t                  generation;
 
     /*
-     * fields for the posts of counts that this worker sends to this destination
-     * of mcds_counter_writeback
+     * fields for the POST requests by which this worker sends counts to this
+     * destination of mcds_counter_writeback
      */
 
     ngx_mcds_account_t         *account;  /* counts, in shared memory, that are
@@ -54,18 +58,20 @@ struct ngx_http_mcds_writeback_s {
                                              is no room for them, and no count
                                              is posted */
     ngx_event_t                 event;
-    ngx_http_request_t         *request;  /* the post of counts that is under
-                                             way, or NULL */
+    ngx_http_request_t         *request;  /* the POST request with counts that
+                                             is under way, or NULL */
     uint64_t                    posted;   /* number of the batch of counts in
-                                             the last post */
+                                             the last POST request of
+                                             mcds_counter_writeback */
     ngx_uint_t                  cursor;   /* place in shared memory at which the
-                                             next batch of counts starts */
+                                             next batch of counts to post
+                                             starts */
     ngx_msec_t                  give_up;  /* time at which an exiting worker
                                              stops posting counts */
 
-    unsigned                    ended:1;  /* 1: behind the posted batch of
-                                             counts, no further counts are
-                                             left */
+    unsigned                    ended:1;  /* 1: shared memory has no further
+                                             counts to post behind the batch in
+                                             the last POST request */
     unsigned                    exiting:1;
 };
 

@@ -287,8 +287,8 @@ ngx_http_mcds_writeback_uri(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 /*
  * Creates a destination for each virtual server that inherits a
- * mcds_counter_writeback, since each posts to a location of its own; directives
- * that lead to the same location share one destination.
+ * mcds_counter_writeback, since each posts counts to a location of its own;
+ * directives that lead to the same location share one destination.
  */
 
 static char *
