@@ -98,9 +98,10 @@ ngx_http_mcds_post(ngx_http_mcds_post_t *post)
         || ngx_http_mcds_post_body(sr, post) != NGX_OK)
     {
         /*
-         * the post cannot be sent: its caller gets NULL, and its handler must
-         * not be called; ngx_http_finalize_request() calls
-         * ngx_http_mcds_post_done() at once, which would call the handler
+         * the POST request of mcds itself cannot be sent: ngx_http_mcds_post()
+         * returns NULL, and the request's handler must not be called;
+         * ngx_http_finalize_request() calls ngx_http_mcds_post_done() at once,
+         * which would call the handler
          */
 
         posted->handler = NULL;
@@ -266,8 +267,8 @@ ngx_http_mcds_post_copy(ngx_http_request_t *sr, ngx_http_mcds_post_t *post)
     sr->method_name = ngx_http_mcds_post_method;
 
     /*
-     * the main request becomes a POST, too: the variable $request_method reads
-     * the method of the main request
+     * the main request of this POST, a subrequest, becomes a POST, too: the
+     * variable $request_method reads the method of the main request
      */
 
     sr->main->method = sr->method;
@@ -405,8 +406,8 @@ ngx_http_mcds_post_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 
 
 /*
- * drops the response to a post: no client reads it, so all its buffers count as
- * sent at once
+ * drops the response to a POST request that mcds itself has made: no client
+ * reads it, so all its buffers count as sent at once
  */
 
 static ngx_chain_t *

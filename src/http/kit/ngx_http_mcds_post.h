@@ -16,8 +16,8 @@
 
 
 /*
- * The handler that is called when a location has answered a post; status: the
- * status of the response, or 0 if there was none.
+ * The handler that is called when a location has responded to a POST request of
+ * mcds itself; status: the status of the response, or 0 if there was none.
  */
 
 typedef void (*ngx_http_mcds_post_pt)(void *data, ngx_uint_t status);
@@ -31,10 +31,10 @@ typedef struct {
     ngx_str_t                   args;
     ngx_str_t                   type;     /* Content-Type of the body that is
                                              posted */
-    ngx_str_t                   name;     /* the name of an additional request
-                                             header of the post */
-    ngx_str_t                   value;    /* the value of the additional request
-                                             header of the post */
+    ngx_str_t                   name;     /* the name of an additional header of
+                                             the POST request */
+    ngx_str_t                   value;    /* the value of the additional header
+                                             of the POST request */
     ngx_str_t                   body;
 
     ngx_http_mcds_post_pt       handler;
@@ -55,8 +55,8 @@ typedef struct {
 ngx_http_request_t *ngx_http_mcds_post(ngx_http_mcds_post_t *post);
 
 /*
- * Ends a post to a location whose handler has not been called yet; the handler
- * is called from inside this call.
+ * Ends the request r, which posts a body to a location, and whose handler has
+ * not been called yet; the handler is called from inside this call.
  */
 
 void ngx_http_mcds_post_cancel(ngx_http_request_t *r);

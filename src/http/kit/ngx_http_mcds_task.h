@@ -50,10 +50,11 @@ struct ngx_http_mcds_park_s {
 
 
 /*
- * The task of a request: the results that it waits for, and, behind this
- * structure in memory, the contexts of the features (cache, counters and
- * others).  It lives in a cleanup record of the request's pool, so that it
- * outlasts internal redirects, which clear r->ctx.
+ * The task of a request, the structure by which it waits for memcached: the
+ * results that it waits for, and, behind this structure in memory, the contexts
+ * of the features (cache, counters and others).  It lives in a cleanup record
+ * of the request's pool, so that it outlasts internal redirects, which clear
+ * r->ctx.
  */
 
 typedef struct {
@@ -89,24 +90,28 @@ typedef struct {
  * A feature of mcds, such as the cache or the counters, whose requests wait for
  * memcached.  All members but name, size and cleanup may be NULL.
  *
- * size: bytes of the feature's context in a task, which begins with a pointer
- * to the task and is otherwise zeroed.  offset: the context's place in the
- * task, set by ngx_http_mcds_feature_add().
+ * size: bytes of the feature's context in a task, the structure by which a
+ * request waits for memcached; the context begins with a pointer to the task
+ * and is otherwise zeroed.  offset: the context's place in the task, set by
+ * ngx_http_mcds_feature_add().
  *
  * prepare: called when the configuration has been read; the feature may still
- * require the shared memory zone.  init: called when it is known whether there
- * is a zone; the feature may add handlers of phases.  zone: called when the
- * zone exists; *data is the feature's memory in it, NULL at first, and is kept
- * through reloads.  exit: called when the worker exits, while pools still work.
+ * require mcds_zone, the shared memory zone.  init: called when it is known
+ * whether mcds_zone exists; the feature may add handlers of phases.  zone:
+ * called when mcds_zone exists; *data is the feature's memory in it, NULL at
+ * first, and is kept through reloads.  exit: called when the worker exits,
+ * while pools still work.
  *
  * first: called before any operation is sent; start: sends operations.  Both
- * return NGX_DECLINED to continue, or the result of the phase's handler.  The
- * task is NULL if no feature has begun one.
+ * return NGX_DECLINED to continue, or the result for the phase's handler to
+ * return.  The task is NULL if no feature has begun one for the request.
  *
- * arrive: called when the request has reached a location that may respond;
- * NGX_OK to continue, or the result of the handler.  decide: called when all
+ * arrive: called at the end of the precontent phase, in a location that
+ * responds unless the request is redirected once more; NGX_OK to continue, or
+ * the result for the phase's handler to return.  decide: called when all
  * results have come and the location has a content handler; NGX_AGAIN to wait
- * for further results, NGX_DECLINED to continue, or the result of the handler.
+ * for further results, NGX_DECLINED to continue, or the result for the phase's
+ * handler to return.
  *
  * wait: the longest time that the feature waits for its results, milliseconds;
  * 0: the feature does not wait.  Adds to *others the number of results that do
@@ -246,8 +251,9 @@ void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
 
 /*
  * For a handler of the precontent phase: the request waits for the results,
- * such as replies of memcached, that its task counts, as long as its waits for
- * memcached may last.  Returns the result for the handler to return.
+ * such as replies of memcached, that are counted in its task (task->waiting),
+ * as long as its waits for memcached may last.  Returns the result for the
+ * handler to return.
  */
 
 ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
@@ -255,9 +261,10 @@ ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
 
 
 /*
- * Call this for each result of memcached that a request waits for and that its
- * task counts.  After the last result, the request continues at the end of this
- * turn of the event loop, with all others that continue.
+ * Call this for each result of memcached that a request waits for and that is
+ * counted in its task (task->waiting).  After the last result, the request
+ * continues at the end of this turn of the event loop, with all others that
+ * continue.
  */
 
 void ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task);

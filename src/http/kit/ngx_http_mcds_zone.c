@@ -22,16 +22,17 @@
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /*
- * the version of the layout of the shared memory zone; increase it when the
- * layout changes: a new binary of nginx then drops the old content
+ * the version of the layout of the shared memory zone (mcds_zone); increase it
+ * when the layout changes: a new binary of nginx then drops the old content
  */
 #define NGX_HTTP_MCDS_ZONE_LAYOUT 10
 
 /*
- * The shares of statistics, of the statistics of servers, and of hot keys in
- * the shared memory zone, each 1/n of its size; the rest is for copies of
- * pages.  Statistics of servers may take twice as much as others, so that they
- * still find room when the others have used up theirs.
+ * The shares of statistics, of the statistics of servers, and of hot keys
+ * (those used most often) in the shared memory zone (mcds_zone), each 1/n of
+ * its size; the rest is for copies of pages.  Statistics of servers may take
+ * twice as much as others, so that they still find room when the others have
+ * used up theirs.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
@@ -39,8 +40,9 @@
 
 
 /*
- * the memory of each feature in the shared memory zone is found by the
- * feature's name, since workers of another version may have other features
+ * the memory of each feature, such as the cache, in the shared memory zone
+ * (mcds_zone) is found by the feature's name, since workers of another version
+ * may have other features
  */
 
 #define NGX_HTTP_MCDS_SLOTS       8
@@ -64,8 +66,9 @@ typedef struct {
                                           * of earlier generations of the
                                           * configuration, latest first
                                           */
-    size_t                   taken;      /* bytes of the shared memory zone that
-                                            all statistics take */
+    size_t                   taken;      /* bytes of the shared memory zone
+                                            (mcds_zone) that all statistics
+                                            take */
 
     ngx_http_mcds_slot_t         slots[NGX_HTTP_MCDS_SLOTS];
     ngx_mcds_hotkeys_place_t    *hot;    /* the keys requested most often (hot
@@ -128,8 +131,8 @@ ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * without a shared memory zone, the configuration has the structures of all
- * statistics, too, but nothing is counted in them
+ * without a shared memory zone (mcds_zone), the configuration has the
+ * structures of all statistics, too, but nothing is counted in them
  */
 
 ngx_int_t
@@ -177,7 +180,7 @@ ngx_http_mcds_zone_add(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
     /*
      * the number of workers, which the core's configuration has, is known only
-     * when the shared memory zone is initialized
+     * when the shared memory zone (mcds_zone) is initialized
      */
 
     mmcf->core = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
@@ -199,8 +202,8 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
     shpool = (ngx_slab_pool_t *) zone->shm.addr;
 
     /*
-     * nginx's own message for a zone without free memory is turned off: it
-     * would not say which statistics do not fit
+     * nginx's own message for a shared memory zone (mcds_zone) without free
+     * memory is turned off: it would not say which statistics do not fit
      */
 
     shpool->log_nomem = 0;
@@ -209,7 +212,10 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 
     if (data || zone->shm.exists) {
 
-        /* the shared memory zone of the previous cycle is used again */
+        /*
+         * the shared memory zone (mcds_zone) of the previous cycle is used
+         * again
+         */
 
         shared = shpool->data;
 
@@ -366,7 +372,7 @@ ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
 
 /*
  * finds the statistics of a location, server, counter or the like in the shared
- * memory zone by their id, or adds them; NULL if the zone is full
+ * memory zone (mcds_zone) by their id, or adds them; NULL if the zone is full
  */
 
 static ngx_mcds_stat_shared_t *
@@ -386,7 +392,7 @@ ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
 
     /*
      * the memory of statistics that are no longer in the configuration is used
-     * first: names that change with each reload would fill the zone
+     * first: names that change with each reload would fill mcds_zone
      */
 
     ss = ngx_http_mcds_zone_reuse(shared, family, 2);
@@ -533,8 +539,8 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
 
 
 /*
- * allocates memory for statistics in the shared memory zone, of which all
- * statistics may take 1/part
+ * allocates memory for statistics in the shared memory zone (mcds_zone), of
+ * which all statistics may take 1/part
  */
 
 static void *

@@ -22,32 +22,33 @@ char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
 /*
- * Call this when the configuration has been read: adds the servers of all
- * pools to the statistics, which exist with and without a zone.
+ * Call this when the configuration has been read: adds the servers of all pools
+ * to the statistics, which exist with and without mcds_zone, the shared memory
+ * zone.
  */
 
 ngx_int_t ngx_http_mcds_zone_prepare(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 
 /*
- * Adds the shared memory zone of mcds to the cycle; only for a configuration
- * that uses a pool of memcached servers.
+ * Adds mcds_zone, the shared memory zone of mcds, to the cycle; only for a
+ * configuration that uses a pool of memcached servers.
  */
 
 ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 
 /*
- * Call this when a worker starts: connects the statistics, the hot keys and
- * the copies of pages of this process to the zone.
+ * Call this when a worker starts: connects the statistics, the hot keys and the
+ * copies of pages of this process to the shared memory zone (mcds_zone).
  */
 
 void ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf);
 
 
 /*
- * Allocates size bytes in the shared memory zone, and drops copies of pages to
- * make room.  NULL if even that is not enough.
+ * Allocates size bytes in the shared memory zone (mcds_zone), and drops copies
+ * of pages to make room.  NULL if even that is not enough.
  */
 
 void *ngx_http_mcds_zone_room(void *shpool, size_t size);
