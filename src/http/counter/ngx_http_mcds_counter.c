@@ -640,7 +640,8 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
 
 /*
  * Called when a counter's initial number is known, or will not come: only now
- * is the count added to the sum that mcds_counter_writeback posts.
+ * is a change of the counter added to the sum that mcds_counter_writeback posts
+ * to a location.
  */
 
 static void

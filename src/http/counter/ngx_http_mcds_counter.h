@@ -48,9 +48,9 @@ typedef struct {
     ngx_array_t                 numbers;  /* the variables of all counters,
                                              array of
                                              ngx_http_mcds_number_var_t */
-    ngx_mcds_outbox_t          *outbox;   /* counts in the shared memory zone
+    ngx_mcds_outbox_t          *outbox;   /* counts in shared memory (mcds_zone)
                                              that memcached does not have yet;
-                                             NULL: no zone */
+                                             NULL: there is no such zone */
 
     ngx_uint_t                  counted;  /* 1: a location has counters */
     ngx_uint_t                  responses;  /* 1: a counter counts responses by
@@ -121,7 +121,8 @@ struct ngx_http_mcds_counter_s {
     ngx_uint_t                  durable;
     ngx_uint_t                  buffer;
     ngx_uint_t                  writeback;   /* 1: mcds_counter_writeback posts
-                                                the counts, if the location has
+                                                what requests add to this
+                                                counter, if the location has
                                                 this directive */
 
     ngx_http_complex_value_t   *init;     /* the URI that responds with the
@@ -154,8 +155,10 @@ struct ngx_http_mcds_number_s {
     ngx_mcds_pool_t            *pool;
     ngx_mcds_stat_t            *stat;
     ngx_http_mcds_writeback_t  *writeback;   /* the destination of
-                                                mcds_counter_writeback to which
-                                                mcds posts the count, or NULL */
+                                                mcds_counter_writeback, a
+                                                location to which mcds posts
+                                                what this request adds to the
+                                                counter, or NULL */
     ngx_str_t                   hot;      /* the counter's key for the list of
                                              hot keys, those used most often */
     ngx_str_t                   key;      /* the counter's key if it counts in
@@ -213,8 +216,8 @@ typedef struct {
  * The functions for destinations of mcds_counter_writeback, to which mcds posts
  * the counts of counters.  add: adds delta to the sum of a key that is to be
  * posted.  start: called in each worker, with or without an outbox, the part of
- * the shared memory zone that keeps such sums.  exit: called in the master,
- * last.
+ * the shared memory (mcds_zone) that keeps such sums.  exit: called in the
+ * master, last.
  */
 
 typedef struct {

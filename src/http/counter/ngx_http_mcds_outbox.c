@@ -15,7 +15,7 @@
 
 /*
  * the outbox, which keeps counts that memcached does not have yet, takes one
- * fourth of the shared memory zone
+ * fourth of the shared memory zone (mcds_zone)
  */
 #define NGX_HTTP_MCDS_OUTBOX_PART  4
 

@@ -19,10 +19,10 @@
 
 
 /*
- * The counters' handler for the shared memory zone: creates the outbox, the
- * part of the zone that keeps counts which memcached does not have yet, or
- * takes over the existing outbox, *data.  Copies of pages make room for a new
- * outbox.
+ * The counters' handler for the shared memory zone (mcds_zone): creates the
+ * outbox, the part of the zone that keeps counts which memcached does not have
+ * yet, or takes over the existing outbox, *data.  Copies of pages make room for
+ * a new outbox.
  */
 
 void ngx_http_mcds_outbox_zone(ngx_http_mcds_main_conf_t *mmcf,

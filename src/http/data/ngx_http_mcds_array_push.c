@@ -50,7 +50,10 @@ static void ngx_http_mcds_push_say(void);
 static void ngx_http_mcds_push_said_handler(ngx_event_t *ev);
 
 
-/* the values that this worker has lost and not logged, and the last failure */
+/*
+ * how many values of mcds_array_push this worker could not append to arrays and
+ * has not yet logged, and the last failure
+ */
 
 static ngx_uint_t   ngx_http_mcds_push_losses;
 static ngx_uint_t   ngx_http_mcds_push_rc;

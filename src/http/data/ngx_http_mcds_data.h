@@ -142,7 +142,10 @@ ngx_int_t ngx_http_mcds_array_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_mcds_push_handler(ngx_http_request_t *r);
 
 
-/* Logs the last lost values of mcds_array_push when a worker exits. */
+/*
+ * When a worker exits: logs how many values mcds_array_push could not append to
+ * arrays since its last message about lost values.
+ */
 
 void ngx_http_mcds_push_exit(ngx_cycle_t *cycle);
 
