@@ -39,8 +39,8 @@ void ngx_http_mcds_admission_jitter(ngx_http_mcds_cache_conf_t *ccf,
 /*
  * Counts a request for a page that is not stored, for mcds_cache_min_uses.
  * NGX_OK: the page has enough uses to be stored, or memcached has failed;
- * NGX_DECLINED: it has too few; NGX_AGAIN: the task of ctx is woken when
- * memcached has counted; NGX_ERROR: out of memory.
+ * NGX_DECLINED: it has too few; NGX_AGAIN: the request waits for the reply of
+ * memcached; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_admission_uses(ngx_http_request_t *r,

@@ -140,8 +140,9 @@ typedef struct {
     ngx_flag_t                  cache_dry_run;
     ngx_flag_t                  cache_shared;
     time_t                      cache_uncacheable;
-    ngx_array_t                *secrets;  /* secrets that sign pages, ngx_str_t,
-                                             or NULL */
+    ngx_array_t                *secrets;  /* the keys of mcds_cache_hmac_key,
+                                             which sign pages, ngx_str_t; NULL:
+                                             none */
     ngx_array_t                *tags;     /* tags of the location's pages,
                                              ngx_http_complex_value_t */
     ngx_http_mcds_purge_t      *purge;
@@ -320,8 +321,8 @@ typedef struct {
 
 
 /*
- * the context of the cache for a request or subrequest, a part of the
- * request's task
+ * the context of the cache for a request or subrequest, a part of the request's
+ * task (the structure by which it waits for memcached)
  */
 
 struct ngx_http_mcds_cache_ctx_s {
@@ -503,7 +504,7 @@ extern ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature;
 
 /*
  * returns the cache's context of the request r, or NULL if r has not begun its
- * task
+ * task, the structure by which it waits for memcached
  */
 
 static ngx_inline ngx_http_mcds_cache_ctx_t *
@@ -535,8 +536,8 @@ ngx_http_mcds_cache_here(ngx_http_request_t *r)
 
 
 /*
- * returns the cache's context of the request r; begins the task of r if
- * necessary; NULL when out of memory
+ * returns the cache's context of the request r, and creates it if r has none;
+ * NULL when out of memory
  */
 
 ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_need(ngx_http_request_t *r);

@@ -97,9 +97,9 @@ typedef struct {
 
 
 /*
- * The functions for compressed pages, set in preconfiguration; NULL: the
- * feature is left out of this build, then no location compresses pages, and no
- * page that is used is stored compressed.
+ * The functions for compressed pages, set in preconfiguration; NULL: this build
+ * of mcds cannot compress pages (MCDS_WITHOUT), then no location compresses
+ * pages, and no page that is used is stored compressed.
  */
 
 extern ngx_http_mcds_codings_t  *ngx_http_mcds_codings;

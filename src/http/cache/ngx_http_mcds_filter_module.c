@@ -678,7 +678,10 @@ ngx_http_mcds_detach_init(ngx_http_request_t *r,
 }
 
 
-/* frees the copies of the response's buffers that the slow client has read */
+/*
+ * for a client that is slower than the origin: frees those copies of the
+ * response's buffers that nginx has sent
+ */
 
 static void
 ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,

@@ -52,7 +52,8 @@ static void ngx_http_mcds_judge_expire(ngx_http_mcds_judgement_t *j,
 
 
 /*
- * the functions for tags of pages; NULL: the feature is left out of this build
+ * the functions for tags of pages; NULL: this build of mcds has no tags
+ * (MCDS_WITHOUT)
  */
 
 ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging =
@@ -126,9 +127,10 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Judges the entry that was found in memcached by its kind (a page, or a mark
- * in its place) and its signature.  A signed list of variants was followed
- * before, so a list that is found here is not signed.
+ * Judges the entry that was found in memcached by its kind (a page, or an entry
+ * that says that the page was purged or is not cacheable) and its signature.  A
+ * signed list of variants was followed before, so a list that is found here is
+ * not signed.
  */
 
 static ngx_uint_t
@@ -149,7 +151,10 @@ ngx_http_mcds_judge_signature(ngx_http_request_t *r,
 
     if (j->entry->kind != NGX_MCDS_ENTRY_PAGE) {
 
-        /* the entry that was found is a hit-for-miss mark */
+        /*
+         * the entry that was found says that the page is not cacheable
+         * (hit-for-miss)
+         */
 
         return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
                                         NGX_MCDS_REASON_UNCACHEABLE);

@@ -53,8 +53,8 @@ static void ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
 
 
 /*
- * the functions for variants of pages; NULL: the feature is left out of this
- * build
+ * the functions for variants of pages; NULL: this build of mcds has no variants
+ * (MCDS_WITHOUT)
  */
 
 ngx_http_mcds_varying_t  *ngx_http_mcds_varying =

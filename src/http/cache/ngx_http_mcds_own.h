@@ -46,8 +46,8 @@ ngx_int_t ngx_http_mcds_own_wait(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Returns 1 if the client's request waits for the response to its detached
- * copy; this wait counts in ctx->task->waiting.
+ * Returns 1 if the client's request waits for the response to its detached copy
+ * (a request without a client); this wait counts in ctx->task->waiting.
  */
 
 ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_cache_ctx_t *ctx);

@@ -46,7 +46,7 @@ ngx_uint_t ngx_http_mcds_purge_asked(ngx_http_request_t *r,
 
 /*
  * Starts, in the phase of the cache, the purge of the page of the request r;
- * the reply of memcached wakes the task of r.  Returns NGX_OK, or NGX_ERROR
+ * the request waits for the reply of memcached.  Returns NGX_OK, or NGX_ERROR
  * when out of memory.
  */
 

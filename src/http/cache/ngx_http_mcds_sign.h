@@ -18,7 +18,7 @@
 
 
 /*
- * Signs the complete entry of a page, if the location has secrets;
+ * Signs the complete entry of a page, if the location has mcds_cache_hmac_key;
  * ngx_mcds_snapshot_signed() checks the signature.  If signing fails, the page
  * is stored without a signature, and not served.
  */
@@ -33,7 +33,7 @@ ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_value_t *value,
 }
 
 
-/* parses the directive mcds_cache_hmac_key: the secrets that sign pages */
+/* parses the directive mcds_cache_hmac_key: the keys that sign pages */
 
 char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -430,7 +430,8 @@ ngx_http_mcds_store_value(ngx_http_request_t *r,
 /*
  * Ends the build of a page by the status of a response that is not stored: an
  * error says nothing about the stored page, nor does a response about this one
- * request; any other response replaces the page by a hit-for-miss mark.
+ * request; any other response replaces the page by an entry that says that the
+ * page is not cacheable (hit-for-miss).
  */
 
 void
@@ -534,8 +535,8 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * makes a hit-for-miss mark, by which requests for a page do not wait for each
- * other; NULL when out of memory
+ * makes the entry for a page that is not cacheable (hit-for-miss), by which
+ * requests for the page do not wait for each other; NULL when out of memory
  */
 
 static ngx_mcds_value_t *

@@ -54,8 +54,8 @@ typedef struct {
 
 
 /*
- * The functions for the tags of pages; NULL: the feature is left out of this
- * build, and neither a location nor a page that is used has tags.
+ * The functions for the tags of pages; NULL: this build of mcds has no tags
+ * (MCDS_WITHOUT), and neither a location nor a page that is used has tags.
  */
 
 extern ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging;

@@ -60,8 +60,9 @@ ngx_int_t ngx_http_mcds_variant_fork(ngx_http_request_t *r,
 void ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * The request no longer waits for the list of variants that is being stored,
- * as after a timeout, and its task is woken; the list is stored nevertheless.
+ * The request no longer waits for the list of variants that is being stored, as
+ * after a timeout, and continues if it waits for nothing else; the list is
+ * stored nevertheless.
  */
 
 void ngx_http_mcds_variant_hurry(ngx_http_mcds_cache_ctx_t *ctx);

@@ -111,8 +111,8 @@ struct ngx_http_mcds_put_s {
                                                is not in the list, seconds; 0:
                                                it is in the list */
     ngx_uint_t                  tries;
-    ngx_array_t                *secrets;    /* secrets that sign the list of
-                                               variants, see ngx_mcds_sign.h,
+    ngx_array_t                *secrets;    /* the keys of mcds_cache_hmac_key,
+                                               which sign the list of variants,
                                                or NULL */
 };
 

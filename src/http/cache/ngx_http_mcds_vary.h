@@ -70,9 +70,9 @@ typedef struct {
 
 
 /*
- * The functions for variants of pages; NULL: the feature is left out of this
- * build, then no request has a list of variants, and a response with Vary is
- * not stored.
+ * The functions for variants of pages; NULL: this build of mcds has no variants
+ * (MCDS_WITHOUT), then no request has a list of variants, and a response with
+ * Vary is not stored.
  */
 
 extern ngx_http_mcds_varying_t  *ngx_http_mcds_varying;
