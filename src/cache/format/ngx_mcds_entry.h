@@ -79,9 +79,10 @@
 #define NGX_MCDS_ENTRY_HEADER     112
 
 #define NGX_MCDS_ENTRY_PAGE       0
-#define NGX_MCDS_ENTRY_PASS       1     /* a hit-for-miss mark: requests go to
-                                           the origin, and neither wait nor
-                                           lock */
+#define NGX_MCDS_ENTRY_PASS       1     /* an entry in place of a page that is
+                                           not cacheable (hit-for-miss):
+                                           requests go to the origin, and
+                                           neither wait nor lock */
 #define NGX_MCDS_ENTRY_VARY       2
 #define NGX_MCDS_ENTRY_PURGED     3
 
@@ -92,9 +93,11 @@
                                            must-revalidate and similar
                                            directives */
 #define NGX_MCDS_ENTRY_INVALID    0x04  /* the page was fresh until it was
-                                           purged; in a purge mark: a page that
-                                           was requested from the origin before
-                                           the purge may be stored as stale */
+                                           purged; in an entry that says that
+                                           the page was purged, without the
+                                           page: a page that was requested from
+                                           the origin before the purge may be
+                                           stored as stale */
 #define NGX_MCDS_ENTRY_ABSOLUTE   0x08  /* nginx makes a relative Location of
                                            the page absolute */
 #define NGX_MCDS_ENTRY_CONFIGURED 0x10  /* the page's lifetime is from the

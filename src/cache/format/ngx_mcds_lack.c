@@ -15,15 +15,15 @@
  */
 
 typedef struct {
-    u_char       kind;        /* the kind of a page's entry that needs the
-                                 feature that is left out; 0: none */
-    u_char       coding;      /* 1: a page whose body is compressed needs the
-                                 feature that is left out */
-    u_char       parts;       /* 1: a page whose body is stored in parts needs
-                                 the feature that is left out */
-    u_char       ext;         /* the type of an extension of a page's entry
-                                 that needs the feature that is left out; 0:
-                                 none */
+    u_char       kind;        /* the kind of a page's entry that this build of
+                                 mcds cannot use (MCDS_WITHOUT); 0: none */
+    u_char       coding;      /* 1: this build of mcds cannot use a page whose
+                                 body is compressed (MCDS_WITHOUT) */
+    u_char       parts;       /* 1: this build of mcds cannot use a page whose
+                                 body is stored in parts (MCDS_WITHOUT) */
+    u_char       ext;         /* the type of an extension, with which this build
+                                 of mcds cannot use a page's entry
+                                 (MCDS_WITHOUT); 0: none */
     char        *why;
 } ngx_mcds_lack_t;
 

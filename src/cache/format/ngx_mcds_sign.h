@@ -32,8 +32,9 @@
 
 /*
  * The functions for signatures of pages, called by code that reads and writes
- * pages with secrets.  ngx_mcds_signing is NULL if the feature is left out of
- * this build: there are no secrets then.
+ * pages with secrets, the keys of mcds_cache_hmac_key.  ngx_mcds_signing is
+ * NULL if this build of mcds has no signatures (MCDS_WITHOUT): there are no
+ * secrets then.
  */
 
 typedef struct {
@@ -59,9 +60,9 @@ ngx_uint_t ngx_mcds_sign_able(void);
 
 /*
  * Reads the secret for signatures of pages from a file, without the line end,
- * and adds it to secrets, an array of ngx_str_t.  directive is the name for
- * messages.  Returns NGX_ERROR, and logs why, if the file cannot be read or
- * the secret has not 16 to 4096 bytes.
+ * and adds it to secrets, an array of ngx_str_t.  "directive" is the name of
+ * its directive, for messages.  Returns NGX_ERROR, and logs why, if the file
+ * cannot be read or the secret has not 16 to 4096 bytes.
  */
 
 ngx_int_t ngx_mcds_sign_read(ngx_conf_t *cf, char *directive, ngx_str_t *file,
@@ -77,9 +78,10 @@ u_char *ngx_mcds_sign_put(u_char *p);
 
 
 /*
- * Signs the finished entry of a page with the first secret.  entry describes
- * the value, and has the extension for the signature.  Returns NGX_ERROR if
- * the extension is missing or OpenSSL fails.
+ * Signs the finished entry of a page with the first one of secrets, the keys of
+ * mcds_cache_hmac_key.  value has the entry; "entry" has its parsed fields, and
+ * the extension for the signature.  Returns NGX_ERROR if the extension is
+ * missing or OpenSSL fails.
  */
 
 ngx_int_t ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
@@ -87,8 +89,9 @@ ngx_int_t ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
 
 
 /*
- * Returns NGX_OK if one of the secrets has signed a page's entry, NGX_DECLINED
- * otherwise.  entry was read from data.
+ * Returns NGX_OK if one of secrets, the keys of mcds_cache_hmac_key, has signed
+ * a page's entry, NGX_DECLINED otherwise.  data is the value of the page's
+ * item; "entry" was parsed from it.
  */
 
 ngx_int_t ngx_mcds_sign_check(u_char *data, size_t len,
@@ -97,7 +100,8 @@ ngx_int_t ngx_mcds_sign_check(u_char *data, size_t len,
 
 /*
  * Signs a finished part of a page's body, created with NGX_MCDS_PART_SIGNED.
- * key is that of the page.  Returns NGX_ERROR if OpenSSL fails.
+ * key is that of the page.  The part is signed with the first one of secrets,
+ * the keys of mcds_cache_hmac_key.  Returns NGX_ERROR if OpenSSL fails.
  */
 
 ngx_int_t ngx_mcds_sign_part(ngx_mcds_value_t *value, ngx_str_t *key,
@@ -105,8 +109,8 @@ ngx_int_t ngx_mcds_sign_part(ngx_mcds_value_t *value, ngx_str_t *key,
 
 
 /*
- * Returns NGX_OK if one of the secrets has signed this part of a body for the
- * page with this key, NGX_DECLINED otherwise.
+ * Returns NGX_OK if one of secrets, the keys of mcds_cache_hmac_key, has signed
+ * this part of a body for the page with this key, NGX_DECLINED otherwise.
  */
 
 ngx_int_t ngx_mcds_sign_part_check(ngx_mcds_value_t *value, ngx_str_t *key,

@@ -147,7 +147,10 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     } else if (entry->kind == NGX_MCDS_ENTRY_PASS) {
 
-        /* a hit-for-miss mark has no content whose age matters */
+        /*
+         * the entry of a page that is not cacheable (hit-for-miss) has no
+         * content whose age matters
+         */
 
         slot->made = now_ms;
 

@@ -192,7 +192,7 @@ void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);
 
 
 /*
- * Returns NGX_OK if the extensions and the body of an entry are a valid list
+ * Returns NGX_OK if an entry, by its extensions and its body, is a valid list
  * of the headers that a page varies by: the names are normalized, and the body
  * is an array of at most NGX_MCDS_MAX_VARIANTS hashes of variants.  Otherwise
  * NGX_DECLINED.
@@ -202,8 +202,9 @@ ngx_int_t ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body);
 
 
 /*
- * Sets names to the names of the headers that a page varies by, from the
- * extensions of an entry; empty if there are none.
+ * Sets names to the names of the headers that a page varies by.  They are in
+ * one of the extensions, typed fields behind the key, of the entry that lists
+ * them; empty if there are none.
  */
 
 void ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names);
@@ -227,8 +228,8 @@ u_char *ngx_mcds_vary_ext(u_char *p, ngx_str_t *names);
 
 /*
  * The functions for lists of the headers that pages vary by; ngx_mcds_varying
- * is NULL if the feature is left out of this build: there are no such lists
- * then.
+ * is NULL if this build of mcds has no variants (MCDS_WITHOUT): there are no
+ * such lists then.
  */
 
 typedef struct {

@@ -26,8 +26,8 @@ struct ngx_mcds_body_s {
                                          last one to read */
     ngx_uint_t           held;        /* number of the body's parts that the
                                          caller has taken and not released */
-    ngx_array_t         *secrets;     /* secrets that sign the body's parts, or
-                                         NULL */
+    ngx_array_t         *secrets;     /* the keys of mcds_cache_hmac_key, which
+                                         sign the parts of the body, or NULL */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
 
     ngx_event_t          event;

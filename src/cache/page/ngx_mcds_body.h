@@ -56,10 +56,11 @@ ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
  * Opens the body of a page's snapshot, and starts to read the parts with the
  * bytes from "from" to the one before "to".  "from" is 0 or a result of
  * ngx_mcds_body_skip().  Bytes in the entry itself, the page's first item, are
- * not read.  The body takes a reference of the snapshot.  With secrets, a part
- * that none of them has signed counts as lost; NULL: signatures are not
- * checked.  After ngx_mcds_body_next() has returned NGX_AGAIN, an event calls
- * the handler when the caller may try again.  Returns NULL if out of memory.
+ * not read.  The body takes a reference of the snapshot.  With secrets, the
+ * keys of mcds_cache_hmac_key, a part that none of them has signed counts as
+ * lost; NULL: signatures are not checked.  After ngx_mcds_body_next() has
+ * returned NGX_AGAIN, an event calls the handler when the caller may try again.
+ * Returns NULL if out of memory.
  */
 
 ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_snapshot_t *snapshot, off_t from,

@@ -51,8 +51,9 @@ struct ngx_mcds_body_part_s {
     size_t               len;         /* expected length of the data in this
                                          part of a body */
     ngx_uint_t           rc;
-    void                *checked;     /* the secrets that have signed this part
-                                         of a body, or NULL */
+    void                *checked;     /* the keys of mcds_cache_hmac_key, one of
+                                         which has signed this part of a body;
+                                         NULL: not checked */
 
     unsigned             under_way:1;
 };

@@ -53,12 +53,12 @@ ngx_int_t ngx_mcds_item_size_learn(ngx_mcds_pool_t *pool, size_t len);
 
 /*
  * Finds out whether the servers accept a value of len bytes.  A memcached that
- * refuses a value removes the old item, which may be the mark of a purge; so
- * another value of this length is sent, under the key with
+ * refuses a value removes the old item, which may be the one that says that a
+ * page was purged; so another value of this length is sent, under the key with
  * NGX_MCDS_ITEM_SIZE_SUFFIX.  NGX_OK: the handler is called once, when
- * memcached has replied, even if the maximum length is still not known
- * exactly.  NGX_DECLINED: nothing is sent, as it is known whether this length
- * is accepted, or out of memory.
+ * memcached has replied, even if the maximum length is still not known exactly.
+ * NGX_DECLINED: nothing is sent, as it is known whether this length is
+ * accepted, or out of memory.
  */
 
 ngx_int_t ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key,

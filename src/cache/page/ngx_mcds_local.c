@@ -41,8 +41,8 @@
 #define NGX_MCDS_PURGES           1024
 
 /*
- * the maximum number of copies of pages that are dropped from the shared
- * memory zone to make room for a new copy
+ * the maximum number of copies of pages that are dropped from the shared memory
+ * (mcds_zone) to make room for a new copy
  */
 #define NGX_MCDS_SNAPSHOT_EVICT   64
 
@@ -63,7 +63,7 @@ struct ngx_mcds_claim_s {
 };
 
 
-/* a copy of a page in the shared memory zone */
+/* a copy of a page in shared memory (mcds_zone) */
 
 typedef struct ngx_mcds_kept_snapshot_s  ngx_mcds_kept_snapshot_t;
 
@@ -331,8 +331,8 @@ ngx_mcds_claim_find(u_char *id)
 
 
 /*
- * Returns the claim in the shared memory zone for the builds of a page; if the
- * page has none, a free one.  NULL: there is no room.
+ * Returns the claim to build a page (this host's lock) in shared memory
+ * (mcds_zone); if the page has none, a free one.  NULL: there is no room.
  */
 
 static ngx_mcds_claim_t *
@@ -652,8 +652,8 @@ ngx_mcds_local_find(ngx_mcds_local_t *local, u_char *id)
 
 
 /*
- * Allocates memory in the shared memory zone.  To make room, drops at most
- * "evict" copies of pages, those that were read least recently.
+ * Allocates shared memory in mcds_zone.  To make room, drops at most "evict"
+ * copies of pages, those that were read least recently.
  */
 
 static void *

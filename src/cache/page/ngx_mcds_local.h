@@ -34,8 +34,8 @@ typedef struct ngx_mcds_claim_s  ngx_mcds_claim_t;
 
 typedef struct {
     ngx_queue_t          queue;
-    ngx_mcds_claim_t    *claim;        /* the claim to build a page in the
-                                          shared memory zone; NULL: this worker
+    ngx_mcds_claim_t    *claim;        /* the claim to build a page in shared
+                                          memory (mcds_zone); NULL: this worker
                                           has none */
     u_char               id[NGX_MCDS_LOCAL_ID];
     uint64_t             build;        /* id of the page's build, which other
@@ -73,7 +73,7 @@ typedef struct {
 
 
 /*
- * Creates, in the shared memory zone, the copies of pages and the claims to
+ * Creates, in shared memory (mcds_zone), the copies of pages and the claims to
  * build pages that the workers of a host share.  Returns NULL if there is no
  * room.
  */
@@ -113,7 +113,7 @@ ngx_uint_t ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b);
 
 
 /*
- * Computes the id of a page in the shared memory zone, NGX_MCDS_LOCAL_ID
+ * Computes the id of a page in shared memory (mcds_zone), NGX_MCDS_LOCAL_ID
  * bytes, from the name of the pool and the key.
  */
 
@@ -169,7 +169,7 @@ void ngx_mcds_local_release(ngx_mcds_hold_t *hold,
 
 
 /*
- * Puts a copy of a page's value into the shared memory zone, in place of the
+ * Puts a copy of a page's value into shared memory (mcds_zone), in place of the
  * least recently read copies.  Returns NGX_DECLINED if there is no room for a
  * value of this length.
  */
@@ -179,11 +179,11 @@ ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
 
 
 /*
- * Returns the value of a page's copy in the shared memory zone, in new memory
- * with one reference, and sets *found to the id of the memcached item that was
- * copied.  Returns NULL if there is no copy, if it is older than age ms, if it
- * was made from another item than item_id, or if out of memory.  An item_id of
- * NULL accepts any copy.
+ * Returns the value of a page's copy in shared memory (mcds_zone), in new
+ * memory with one reference, and sets *found to the id of the memcached item
+ * that was copied.  Returns NULL if there is no copy, if it is older than age
+ * ms, if it was made from another item than item_id, or if out of memory.  An
+ * item_id of NULL accepts any copy.
  */
 
 ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id,
@@ -191,29 +191,29 @@ ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id,
 
 
 /*
- * Returns the number of the purge counter for a key: the shared memory zone
- * has a table of counters of purges, and each belongs to many keys.  A page
- * that varies and all its variants have the same counter.
+ * Returns the number of the purge counter for a key: the shared memory
+ * (mcds_zone) has a table of counters of purges, and each belongs to many keys.
+ * A page that varies and all its variants have the same counter.
  */
 
 ngx_uint_t ngx_mcds_local_place(ngx_str_t *key);
 
 
 /*
- * Returns the value of the purge counter with this number in the shared memory
- * zone.  The counter is incremented when any worker of this host purges a page
- * with this counter, and so at times when another page is purged.  A copy of a
- * page that memcached has confirmed before the last increment must not be
- * served without asking memcached again.
+ * Returns the value of the purge counter with this number in shared memory
+ * (mcds_zone).  The counter is incremented when any worker of this host purges
+ * a page with this counter, and so at times when another page is purged.  A
+ * copy of a page that memcached has confirmed before the last increment must
+ * not be served without asking memcached again.
  */
 
 ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);
 
 
 /*
- * Increments the purge counter of a page's key.  If "forget" is set, the
- * page's copy in the shared memory zone is dropped, too, so that it is not
- * served while memcached does not answer.
+ * Increments the purge counter of a page's key.  If "forget" is set, the page's
+ * copy in shared memory (mcds_zone) is dropped, too, so that it is not served
+ * while memcached does not answer.
  */
 
 void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
@@ -221,9 +221,9 @@ void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
 
 
 /*
- * Allocates zeroed memory in the shared memory zone, dropping as many copies
- * of pages from it as necessary.  Returns NULL if there is not so much memory.
- * local may be NULL, and need not be attached.
+ * Allocates zeroed shared memory in mcds_zone, dropping as many copies of pages
+ * from it as necessary.  Returns NULL if there is not so much memory.  local
+ * may be NULL, and need not be attached.
  */
 
 void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
@@ -231,9 +231,9 @@ void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
 
 
 /*
- * Returns the size in bytes of the shared memory zone, which is also the
- * maximum size of the copies of pages that one worker keeps in its own memory;
- * 0 without a zone.
+ * Returns the size in bytes of the shared memory zone (mcds_zone), which is
+ * also the maximum size of the copies of pages that one worker keeps in its own
+ * memory; 0 without a zone.
  */
 
 size_t ngx_mcds_local_size(void);

@@ -31,9 +31,10 @@ ngx_uint_t ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a,
 
 
 /*
- * Returns the time, in milliseconds, to write into the mark of a purge, so
- * that the mark is newer than the entry of the purged page: now, or later if
- * the clock of the host that wrote the entry is ahead.
+ * Returns the time, in milliseconds, to write into the mark of a purge, the
+ * item that says that a page was purged, so that the mark is newer than the
+ * entry of the purged page: now, or later if the clock of the host that wrote
+ * the entry is ahead.
  */
 
 uint64_t ngx_mcds_newer_after(ngx_mcds_entry_t *entry, uint64_t now);

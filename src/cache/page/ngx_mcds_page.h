@@ -100,12 +100,13 @@ struct ngx_mcds_waiter_s {
     ngx_msec_t          local_time;    /* with NGX_MCDS_LOCAL_TIMED: how long a
                                           copy of the page is served without
                                           asking memcached, ms */
-    ngx_array_t        *secrets;       /* set by the caller: the secrets that
-                                          sign the page and its parts, see
-                                          ngx_mcds_sign.h, or NULL */
-    ngx_mcds_stat_t    *stat;          /* the cache's counters in the shared
-                                          memory zone; set by the caller, or
+    ngx_array_t        *secrets;       /* set by the caller: the keys of
+                                          mcds_cache_hmac_key, which sign the
+                                          page and the parts of its body, or
                                           NULL */
+    ngx_mcds_stat_t    *stat;          /* the cache's statistics in shared
+                                          memory (mcds_zone); set by the caller,
+                                          or NULL */
     ngx_msec_t          since;         /* time when the request began to wait
                                           for the page, or to build it */
     ngx_msec_t          parked_at;
@@ -200,11 +201,12 @@ void ngx_mcds_page_sent(ngx_mcds_snapshot_t *snapshot);
 /*
  * Reads the page of a waiter from memcached.  The outcome is
  * NGX_MCDS_PAGE_FOUND, _MISSING or _FAILED; instead of the page, the list of
- * headers that it varies by may be found, or a mark, even that of a purge.
- * With waiter->local a copy on this host is FOUND if memcached confirms it, or
- * does not answer.  The requests of one turn of the event loop share one read.
- * The handler is called once, not from inside of this call.  Returns
- * NGX_ERROR, and calls no handler, if out of memory.
+ * headers that it varies by may be found, or an entry that says that the page
+ * is not cacheable or was purged.  With waiter->local a copy on this host is
+ * FOUND if memcached confirms it, or does not answer.  The requests of one turn
+ * of the event loop share one read.  The handler is called once, not from
+ * inside of this call.  Returns NGX_ERROR, and calls no handler, if out of
+ * memory.
  */
 
 ngx_int_t ngx_mcds_page_lookup(ngx_mcds_waiter_t *waiter);

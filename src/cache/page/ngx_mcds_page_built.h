@@ -66,9 +66,10 @@ ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_waiter_t *waiter);
 
 /*
  * Ends a request's build of a page without a page to store.  With
- * NGX_MCDS_BUILD_PASS, value is a hit-for-miss mark, whose reference is taken
- * over, and ttl its time to live in memcached, in seconds.  With
- * NGX_MCDS_BUILD_FAILED and NGX_MCDS_BUILD_BACKOFF value is NULL.
+ * NGX_MCDS_BUILD_PASS, value is the entry that says that the page is not
+ * cacheable (hit-for-miss), whose reference is taken over, and ttl its time to
+ * live in memcached, in seconds.  With NGX_MCDS_BUILD_FAILED and
+ * NGX_MCDS_BUILD_BACKOFF value is NULL.
  */
 
 void ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,

@@ -99,9 +99,10 @@ struct ngx_mcds_page_s {
                                           version in memcached that had parts */
     uint64_t               cut_cas;    /* CAS of the last version of the page
                                           with a body in parts; 0: none */
-    void                  *cut_signed; /* the secrets that have signed the last
-                                          version of the page with a body in
-                                          parts, or NULL */
+    void                  *cut_signed; /* the keys of mcds_cache_hmac_key, one
+                                          of which has signed the last version
+                                          of the page with a body in parts; or
+                                          NULL */
 
     ngx_event_t            poll;
     ngx_msec_t             poll_delay;
@@ -171,8 +172,8 @@ struct ngx_mcds_page_s {
     unsigned               unheard:1;  /* while another worker of this host
                                           builds: memcached does not answer */
     unsigned               local:1;    /* this host keeps copies of the page */
-    unsigned               named:1;    /* hold.id, the page's id in the shared
-                                          memory zone, is set */
+    unsigned               named:1;    /* hold.id, the page's id in shared
+                                          memory (mcds_zone), is set */
     unsigned               big:1;      /* the last value of the page, read or
                                           built, was large */
     unsigned               whole:1;    /* the page is read from memcached with
@@ -265,7 +266,7 @@ void ngx_mcds_page_moved(ngx_mcds_page_t *page);
 
 
 /*
- * Returns the id of the page in the shared memory zone, see
+ * Returns the id of the page in shared memory (mcds_zone), see
  * ngx_mcds_local_id().
  */
 

@@ -75,8 +75,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
         if (page->lease) {
 
             /*
-             * memcached, which gave this worker the lock of the page, is
-             * right: the claim in the shared memory zone, that another worker
+             * memcached, which gave this worker the lock of the page, is right:
+             * the claim in shared memory (mcds_zone), that another worker
              * builds, is outdated
              */
 
@@ -197,9 +197,9 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
 
 /*
  * Gives the built page to requests that wait in other workers: those that get
- * no reply from memcached take the copy from the shared memory zone.  If the
- * zone cannot take the copy, because it is large, each of these workers has to
- * build the page itself.
+ * no reply from memcached take the copy from the shared memory zone
+ * (mcds_zone).  If the zone cannot take the copy, because it is large, each of
+ * these workers has to build the page itself.
  */
 
 void

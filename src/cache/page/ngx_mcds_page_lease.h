@@ -41,9 +41,10 @@ void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
 
 
 /*
- * Puts a built page into the shared memory zone, if other workers wait for it,
- * so that they get it while memcached does not answer, and gives up the claim
- * to build the page.  snapshot is the page, or NULL if there is none.
+ * Puts a built page into the shared memory zone (mcds_zone), if other workers
+ * wait for it, so that they get it while memcached does not answer, and gives
+ * up the claim to build the page.  snapshot is the page, or NULL if there is
+ * none.
  */
 
 void ngx_mcds_page_share_copy(ngx_mcds_page_t *page,

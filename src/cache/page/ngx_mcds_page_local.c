@@ -16,8 +16,8 @@
 
 
 /*
- * the maximum age of copies of pages in the shared memory zone, ms: usually a
- * copy is dropped earlier, to make room for another
+ * the maximum age of copies of pages in shared memory (mcds_zone), ms: usually
+ * a copy is dropped earlier, to make room for another
  */
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
 
@@ -253,8 +253,8 @@ ngx_mcds_snapshot_t *
 ngx_mcds_page_unasked(ngx_mcds_page_t *page)
 {
     /*
-     * after a purge only the shared memory zone knows whether the copy of the
-     * page may be used: the worker's own copy is dropped
+     * after a purge only the shared memory (mcds_zone) shows whether the copy
+     * of the page may be used: the worker's own copy is dropped
      */
 
     if (page->mine_purges != ngx_mcds_local_purges(page->place)) {

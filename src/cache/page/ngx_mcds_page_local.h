@@ -25,9 +25,9 @@
 
 /*
  * Keeps a copy of a page in this worker, and puts it into the shared memory
- * zone.  "purges" is the page's purge counter when memcached was asked for the
- * copied page; if the page was purged since then, the zone does not get the
- * copy.
+ * zone (mcds_zone).  "purges" is the page's purge counter when memcached was
+ * asked for the copied page; if the page was purged since then, the zone does
+ * not get the copy.
  */
 
 void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
@@ -49,10 +49,10 @@ void ngx_mcds_page_drop(ngx_mcds_page_t *page);
 
 
 /*
- * Returns the copy of a page in this worker or in the shared memory zone that
- * was made from the memcached item with the id item_id, or from any item if
- * item_id is NULL.  Returns NULL if there is none.  The reference is the
- * page's.
+ * Returns the copy of a page in this worker or in the shared memory zone
+ * (mcds_zone) that was made from the memcached item with the id item_id, or
+ * from any item if item_id is NULL.  Returns NULL if there is none.  The
+ * reference is the page's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,

@@ -169,8 +169,9 @@ ngx_mcds_page_paced_elsewhere(ngx_mcds_page_t *page,
 
 
 /*
- * Returns the outcome of a lookup or wait for one request.  A hit-for-miss
- * mark that is not signed does not send requests to the origin.
+ * Returns the outcome of a lookup or wait for one request.  An unsigned entry
+ * that says that the page is not cacheable (hit-for-miss) does not send
+ * requests to the origin.
  */
 
 static ngx_uint_t

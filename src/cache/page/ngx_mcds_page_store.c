@@ -236,8 +236,8 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
 /*
  * Purges the page again after a failed store.  A memcached that cannot store a
- * page has already removed the old item.  If that was the mark of a purge, an
- * older build could now store its page.
+ * page has already removed the old item.  If that item said that the page was
+ * purged, an older build could now store its page.
  */
 
 static ngx_int_t
@@ -570,8 +570,8 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 
 
 /*
- * Counts whether a page was stored in memcached; marks and lists of headers
- * are not counted.
+ * Counts whether a page was stored in memcached; entries without a page (not
+ * cacheable, purged, or a list of headers) are not counted.
  */
 
 static void

@@ -33,10 +33,11 @@ typedef struct {
                                           entry to store, not finished yet */
     ngx_mcds_entry_t      entry;       /* fields of the page's entry in "head",
                                           without its strings */
-    ngx_array_t          *secrets;     /* secrets that sign the page, or NULL */
+    ngx_array_t          *secrets;     /* the keys of mcds_cache_hmac_key, which
+                                          sign the page, or NULL */
 
-    ngx_mcds_stat_t      *stat;        /* the cache's counters in the shared
-                                          memory zone, or NULL */
+    ngx_mcds_stat_t      *stat;        /* the cache's statistics in shared
+                                          memory (mcds_zone), or NULL */
 
     uint64_t              base;        /* CAS of the version of the page that
                                           is replaced */

@@ -199,8 +199,8 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
     }
 
     /*
-     * an item of memcached without a CAS, or one that is too large, is
-     * replaced by the mark of the purge unconditionally
+     * an item of memcached without a CAS, or one that is too large, is replaced
+     * unconditionally by the one that says that the page was purged
      */
 
     req->want = NGX_MCDS_CAS;
@@ -283,7 +283,7 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
 
         /*
          * memcached has removed the page that was to be marked as purged:
-         * another attempt writes a mark without the page
+         * another attempt writes an item that says so without the page
          */
 
         if (ngx_mcds_update_again(&purge->update) == NGX_OK) {
@@ -306,11 +306,11 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
     }
 
     /*
-     * The page's purge counter in the shared memory zone is incremented before
-     * the client that purges gets its response, even if memcached has not
-     * answered. A repeated attempt that fails does not increment the counter
-     * again, as the copies of the page on this host are newer than the purge
-     * by then.
+     * The page's purge counter in shared memory (mcds_zone) is incremented
+     * before the client that purges gets its response, even if memcached has
+     * not answered.  A repeated attempt that fails does not increment the
+     * counter again, as the copies of the page on this host are newer than the
+     * purge by then.
      */
 
     if (purge->how != NGX_MCDS_PURGE_RETIRE

@@ -64,10 +64,11 @@ typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 /*
  * Purges the page of a key.  The key is any text, and is copied; how is
- * ngx_mcds_purge_e; now is in milliseconds since the epoch.  With secrets, see
- * ngx_mcds_sign.h, a page that none of them has signed is replaced like an
- * item that is not a page, and the parts of its body are left alone; secrets
- * may be NULL.  Returns NGX_ERROR, and calls no handler, if out of memory.
+ * ngx_mcds_purge_e; now is in milliseconds since the epoch.  With secrets, the
+ * keys of mcds_cache_hmac_key, a page that none of them has signed is replaced
+ * like an item that is not a page, and the parts of its body are left alone;
+ * secrets may be NULL.  Returns NGX_ERROR, and calls no handler, if out of
+ * memory.
  */
 
 ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,

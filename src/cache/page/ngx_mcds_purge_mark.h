@@ -29,7 +29,8 @@ typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
     uint64_t              now;
-    uint64_t              stamp;       /* time that the mark of the purge gets:
+    uint64_t              stamp;       /* time that is written into the purged
+                                          page's item as that of the purge:
                                           "now", or later */
     ngx_array_t          *secrets;
     ngx_mcds_purge_pt     handler;     /* handler of the purge, called after the

@@ -22,8 +22,8 @@ static char *ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page,
 
 
 /*
- * the functions for pages that vary and for signatures of pages; NULL: the
- * feature is left out of this build
+ * the functions for pages that vary and for signatures of pages; NULL: this
+ * build of mcds lacks the feature (MCDS_WITHOUT)
  */
 
 ngx_mcds_varying_t  *ngx_mcds_varying =

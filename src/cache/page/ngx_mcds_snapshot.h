@@ -44,9 +44,9 @@ struct ngx_mcds_snapshot_s {
     ngx_mcds_value_t     *value;
     ngx_mcds_entry_t      entry;
     ngx_mcds_item_id_t    item_id;
-    void                 *checked;     /* the secrets that have signed this
-                                          snapshot of a page; NULL: not
-                                          checked */
+    void                 *checked;     /* the keys of mcds_cache_hmac_key, one
+                                          of which has signed this snapshot of a
+                                          page; NULL: not checked */
     void                 *prepared;    /* memory in which users of this
                                           snapshot of a page keep data, or
                                           NULL; freed with the snapshot */
@@ -74,9 +74,9 @@ void ngx_mcds_snapshot_unref(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Returns NGX_OK if secrets is NULL, or if one of them has signed the page in
- * the snapshot, see ngx_mcds_sign.h.  Otherwise returns NGX_DECLINED; then
- * only the CAS of the snapshot may be used.
+ * Returns NGX_OK if one of secrets, the keys of mcds_cache_hmac_key, has signed
+ * the page in the snapshot, or if secrets is NULL.  Otherwise returns
+ * NGX_DECLINED; then only the CAS of the snapshot may be used.
  */
 
 ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
@@ -84,8 +84,9 @@ ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Returns NGX_OK if a page's snapshot is signed with a secret of any of these
- * waiting requests.  Otherwise not even the parts of its body are checked.
+ * Returns NGX_OK if a page's snapshot is signed with a key of
+ * mcds_cache_hmac_key of any of these waiting requests.  Otherwise not even the
+ * parts of its body are checked.
  */
 
 ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,

@@ -42,9 +42,9 @@ typedef void (*ngx_mcds_split_pt)(void *data, ngx_mcds_split_t *split,
 
 /*
  * Creates ngx_mcds_split_t, which stores the body of a page in parts while it
- * arrives.  The key is copied.  With secrets the parts are signed, see
- * ngx_mcds_sign.h; secrets may be NULL.  Returns NULL if out of memory, or if
- * the servers are known to accept no parts.
+ * arrives.  The key is copied.  With secrets, the keys of mcds_cache_hmac_key,
+ * the parts are signed; secrets may be NULL.  Returns NULL if out of memory, or
+ * if the servers are known to accept no parts.
  */
 
 ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
