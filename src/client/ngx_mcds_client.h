@@ -139,7 +139,7 @@ ngx_mcds_pool_t *ngx_mcds_pool_create(ngx_pool_t *pool, ngx_str_t *name);
  * Adds a server to the pool.  address is "host", "host:port", "[v6]:port" or
  * "unix:path"; the default port is 11211.  A host name is looked up now, unless
  * down is 1: then the server keeps its keys, and operations on them end with
- * DOWN. Returns NULL, or an error text in pool memory.
+ * DOWN.  Returns NULL, or an error text in memory of cf->pool.
  */
 
 char *ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
@@ -150,7 +150,7 @@ char *ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
  * Adds the servers and options of a configuration string of libmemcached to the
  * pool.  Words of the string may be separated by any blanks and line ends.
  * Options that are unsafe or have no meaning here are rejected first.  Returns
- * NULL, or an error text in pool memory.
+ * NULL, or an error text in memory of cf->pool.
  */
 
 char *ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
@@ -159,7 +159,7 @@ char *ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
 /*
  * Completes a pool, once, after the last server was added and distribution was
- * set.  Returns NULL, or an error text in pool memory.
+ * set.  Returns NULL, or an error text in memory of cf->pool.
  */
 
 char *ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);

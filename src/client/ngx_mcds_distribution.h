@@ -26,13 +26,17 @@ struct ngx_mcds_point_s {
 
 /*
  * Prepares the distribution of keys over the pool's servers, once, when the
- * pool has all its servers.  Returns NULL, or an error text in pool memory.
+ * pool has all its servers.  Returns NULL, or an error text in memory of
+ * cf->pool.
  */
 
 char *ngx_mcds_distribution_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
-/* Frees the pool's handles of libmemcached, which are not in pool memory. */
+/*
+ * Frees the pool's handles of libmemcached, which are not in the memory of an
+ * nginx pool.
+ */
 
 void ngx_mcds_distribution_cleanup(ngx_mcds_pool_t *pool);
 

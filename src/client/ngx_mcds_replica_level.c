@@ -56,8 +56,9 @@
 
 /*
  * the maximum number of counters of a worker that wait to be raised on a
- * replica, and their bytes; beyond it replicas keep different numbers until an
- * increment finds that again
+ * replica, and of bytes that they take; further counters keep different numbers
+ * on their replicas until a later increment, by which a worker notices the
+ * difference again
  */
 #define NGX_MCDS_LEVEL_BUCKETS    1024
 #define NGX_MCDS_LEVELS           262144
