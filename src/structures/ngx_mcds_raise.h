@@ -44,8 +44,8 @@
 
 
 /*
- * Returns the time to live, as memcached takes it, that is the mark of a
- * counter created now by mcds; 0 if no marks are given any more.
+ * Returns the time to live, as memcached takes it, that is the mark (an expiry
+ * in years) of a counter created now by mcds; 0 if no marks are given any more.
  */
 
 uint32_t ngx_mcds_raise_mark(time_t now);

@@ -51,9 +51,9 @@ typedef struct {
     ngx_mcds_top_t          *top;
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
-    ngx_uint_t               final;        /* 1: the slot is over, and its
-                                              counts of keys are not read
-                                              again */
+    ngx_uint_t               final;        /* 1: the slot (part of the window)
+                                              is over, and its counts of keys
+                                              are not read again */
 } ngx_mcds_top_part_t;
 
 
@@ -90,9 +90,10 @@ struct ngx_mcds_top_state_s {
 
     ngx_event_t              reader;
     ngx_queue_t              waits;
-    ngx_uint_t               missing;      /* number of slots whose counts of
-                                              keys are awaited from memcached; 1
-                                              while the counts are added up */
+    ngx_uint_t               missing;      /* number of slots (parts of the
+                                              window) whose counts of keys are
+                                              awaited from memcached; 1 while
+                                              the counts are added up */
     ngx_msec_t               asked;        /* when a request last used the list
                                               of the most frequent keys */
     ngx_msec_t               read;         /* when the list of the most frequent
@@ -107,7 +108,8 @@ struct ngx_mcds_top_state_s {
                                               the list of the most frequent keys
                                               began */
     ngx_mcds_topk_t         *ended;        /* sum of the counts of keys in all
-                                              slots that are over */
+                                              slots (parts of the window) that
+                                              are over */
     uint64_t                 ended_slot;   /* present slot (part of the window)
                                               when the counts of keys in the
                                               slots before it were added up */
@@ -116,8 +118,9 @@ struct ngx_mcds_top_state_s {
     ngx_mcds_topk_t         *next;         /* sum of the counts of keys that
                                               will be shown next */
     ngx_event_t              adder;
-    ngx_uint_t               adding;       /* number of slots whose counts of
-                                              keys were added up */
+    ngx_uint_t               adding;       /* number of slots (parts of the
+                                              window) whose counts of keys were
+                                              added up */
     ngx_mcds_ranked_t      **order;
     ngx_mcds_top_list_t      list;
 

@@ -79,12 +79,16 @@ typedef struct {
     ngx_mcds_shown_t     *shown;
     uint64_t              slot;
     uint64_t              count;
-    time_t                fetched;     /* when the count of the slot was read;
-                                          0: unknown */
+    time_t                fetched;     /* when the count of visitors in this
+                                          slot was read from memcached; 0: the
+                                          count is not known */
 } ngx_mcds_part_t;
 
 
-/* the number of visitors to show for one key, the sum of slots */
+/*
+ * the number of visitors to show for one key: the sum of the counts of all
+ * slots (parts of the window)
+ */
 
 struct ngx_mcds_shown_s {
     ngx_mcds_index_node_t node;        /* node in the index of shown numbers of
@@ -103,14 +107,16 @@ struct ngx_mcds_shown_s {
 
     ngx_queue_t           sums;        /* requests that wait for the number of
                                           visitors, ngx_mcds_sum_t */
-    ngx_uint_t            missing;     /* number of slots whose counts of
-                                          visitors are awaited */
+    ngx_uint_t            missing;     /* number of slots (parts of the window)
+                                          whose counts of visitors are
+                                          awaited */
     ngx_uint_t            rc;
 
     unsigned              known:1;
 
     uint32_t              size;        /* number of elements of "part", a ring
-                                          of counts of slots */
+                                          of the counts of visitors in slots
+                                          (parts of the window) */
     ngx_mcds_part_t       part[1];
 };
 
@@ -165,8 +171,8 @@ ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now)
     length = visitors->window / visitors->slots;
 
     /*
-     * the item with a slot's count lives one second more, as memcached's clock
-     * may tick at once
+     * the item with the count of visitors in a slot (part of the window) lives
+     * one second more, as memcached's clock may tick at once
      */
 
     ttl = (visitors->slots + 2) * length - now % length + 1;
@@ -684,9 +690,9 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 
 
 /*
- * Returns 1 if the count of a slot is final, and not read again: it was read a
- * whole slot after the end of the slot, when hosts with late clocks have
- * counted, too.
+ * Returns 1 if the count of visitors in a slot (part of the window) is final,
+ * and not read again: it was read a whole slot after the end of the slot, when
+ * hosts with late clocks have counted, too.
  */
 
 static ngx_uint_t
