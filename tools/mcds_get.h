@@ -21,7 +21,8 @@ void mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key);
 
 /*
  * Returns a JSON object with the stored data of a page, or of a variant.
- * secrets: an array of ngx_str_t, or NULL for no check of the page's signature.
+ * secrets: the keys of mcds_cache_hmac_key by which the page's signature is
+ * checked, an array of ngx_str_t; NULL: no check.
  */
 
 json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
@@ -42,9 +43,10 @@ char *mcds_get_state(ngx_mcds_entry_t *entry, uint64_t now);
 
 
 /*
- * Returns the secrets by which the signature of a page is checked, or NULL for
- * no check.  The tool does not know whether nginx's configuration demands a
- * signature; so a page without one is checked only if --hmac-key-file is given.
+ * Returns the keys of mcds_cache_hmac_key by which the signature of a page is
+ * checked, or NULL for no check.  The tool does not know whether nginx's
+ * configuration demands a signature; so a page without one is checked only if
+ * --hmac-key-file is given.
  */
 
 ngx_array_t *mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry,

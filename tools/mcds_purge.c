@@ -157,11 +157,11 @@ mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
 
 
 /*
- * Returns the secrets by which a purge signs the page that it changes.  The
- * tool does not know which pages nginx's configuration wants signed.  So a page
- * with a signature is signed again, with the secret that matches.  A secret of
- * --hmac-key-file applies to all pages: a page that it has not signed is
- * deleted, as nginx does.
+ * Returns the keys of mcds_cache_hmac_key by which a purge signs the page that
+ * it changes.  The tool does not know which pages nginx's configuration wants
+ * signed.  So a page with a signature is signed again, with the key that
+ * matches.  A key of --hmac-key-file applies to all pages: a page that it has
+ * not signed is deleted, as nginx does.
  */
 
 static ngx_array_t *
