@@ -21,15 +21,15 @@ typedef struct {
     ngx_http_mcds_resource_t  res;
     ngx_http_mcds_log_t      *log;
     uint64_t                  now;
-    uint64_t                  time;      /* the time that the log lines in the
-                                            body of the POST get if they have
+    uint64_t                  time;      /* the time that log lines in the body
+                                            of a POST request get if they have
                                             none */
     ngx_mcds_log_event_t     *events;
     ngx_uint_t                n;
     ngx_uint_t                rc;
     ngx_uint_t                taken;
     ngx_mcds_log_id_t         id;        /* the id of the last log line in the
-                                            body of the POST */
+                                            body of the POST request */
 } ngx_http_mcds_log_post_t;
 
 
