@@ -34,9 +34,9 @@
  * comes, perhaps for a year.  If this worker has seen another page under the
  * key before, the new page is younger than that moment, and lives from then on
  * as long as its writer intended.  Otherwise the page expires now, and the
- * worker remembers it, so that the age of the next page is known.  A
- * hit-for-miss mark lives from the moment when the worker first sees it.  A
- * purge in the future counts as a purge now.
+ * worker remembers it, so that the age of the next page is known.  The entry of
+ * a page that is not cacheable (hit-for-miss) lives from the moment when the
+ * worker first sees it.  A purge in the future counts as a purge now.
  *
  * Nothing is remembered before the first page from the future.  The log gets a
  * warning at most once a minute, with the number of such pages.

@@ -130,9 +130,9 @@ void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key);
  *   NGX_BUSY      another worker has it, see left->build, and is told that a
  *                 worker waits
  *   NGX_ABORT     no worker may build for left->left ms
- *   NGX_DECLINED  the worker may build, but without a claim: there is no zone
- *                 or no room, this worker has the claim already, or the last
- *                 build ended with NGX_MCDS_LOCAL_ALONE
+ *   NGX_DECLINED  the worker may build, but without a claim: there is no
+ *                 mcds_zone or no room, this worker has the claim already, or
+ *                 the last build ended with NGX_MCDS_LOCAL_ALONE
  */
 
 ngx_int_t ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,

@@ -139,10 +139,10 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 /*
  * Makes the default key of a page: scheme, host with the port that the client
- * has named, and the URI as the client wrote it, except for arguments that are
- * left out or sorted.  A subrequest has only the URI that it was created with;
- * if this URI was rewritten before the lookup, no text distinguishes its
- * pages, and the subrequest is not cached.
+ * has named, and the URI as the client wrote it, except for arguments that
+ * mcds_cache_key_args leaves out or sorts.  A subrequest has only the URI that
+ * it was created with; if this URI was rewritten before the lookup, no text
+ * distinguishes its pages, and the subrequest is not cached.
  */
 
 static ngx_int_t
