@@ -145,7 +145,10 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 
     age = (now - made) % NGX_MCDS_MARK_SPAN;
 
-    /* the counter was created by a clock that is ahead of this one */
+    /*
+     * the counter was created by a host whose clock is ahead of that of this
+     * host
+     */
 
     return age > NGX_MCDS_MARK_SPAN - NGX_MCDS_MARK_SKEW ? 0 : age;
 }

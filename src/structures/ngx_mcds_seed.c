@@ -279,8 +279,9 @@ ngx_mcds_seed_join(ngx_mcds_increment_t *increment)
 
 
 /*
- * The timeout is over: the request that has changed a counter continues without
- * the counter's number; the change is counted when the initial number arrives.
+ * The timeout of a request that has changed a counter is over: the request
+ * continues without the counter's number; the change is counted when the
+ * initial number arrives.
  */
 
 static void

@@ -39,7 +39,8 @@ typedef struct {
     ngx_mcds_pool_t        *pool;
     ngx_str_t               key;
     uint32_t                window;    /* the window, seconds in which keys are
-                                          counted; a multiple of slots */
+                                          counted; a multiple of "slots", the
+                                          number of its parts */
     uint32_t                slots;     /* number of parts of the window in which
                                           keys are counted, 1 to
                                           NGX_MCDS_TOP_SLOTS */

@@ -128,8 +128,9 @@ struct ngx_mcds_top_state_s {
     unsigned                 answered:1;   /* a memcached server has replied to
                                               the present attempt to read the
                                               list of the most frequent keys */
-    unsigned                 ending:1;     /* the counts of keys in slots that
-                                              are over are being added up */
+    unsigned                 ending:1;     /* the counts of keys in slots (parts
+                                              of the window) that are over are
+                                              being added up */
     unsigned                 warned:1;
     unsigned                 bounded:1;    /* a memcached server of the pool
                                               refuses items above the size that

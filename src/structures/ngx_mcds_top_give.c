@@ -19,7 +19,7 @@
 #define NGX_MCDS_TOP_TRIES        7
 #define NGX_MCDS_TOP_RETRY        20
 
-/* the size of an item that every server takes, bytes */
+/* the size of an item that every memcached server accepts, bytes */
 #define NGX_MCDS_TOP_FITS         (16 * 1024)
 /*
  * the minimum size to which the item with the counts of keys in one slot is
@@ -183,7 +183,10 @@ ngx_mcds_top_give(ngx_mcds_top_t *top)
 
     if (ngx_mcds_top_ttl(top, state->flying_slot, ngx_time()) == 0) {
 
-        /* the slot in which these keys were counted is no longer shown */
+        /*
+         * the slot (part of the window) in which these keys were counted is no
+         * longer shown
+         */
 
         ngx_mcds_top_given(top);
         return;
@@ -221,7 +224,10 @@ ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
     if (req->ttl == 0) {
 
-        /* the slot in which these keys were counted is no longer shown */
+        /*
+         * the slot (part of the window) in which these keys were counted is no
+         * longer shown
+         */
 
         ngx_mcds_top_given(top);
         return NGX_DONE;
@@ -246,8 +252,9 @@ ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
 
 /*
- * Returns the value to store for a slot, a part of the list's window: the
- * counts of keys in memcached, with those of this worker added.
+ * Returns the value to store for a slot, a part of the window of a list of the
+ * most frequent keys: the counts of keys in memcached, with those of this
+ * worker added.
  */
 
 static ngx_mcds_value_t *
@@ -298,9 +305,9 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 
 
 /*
- * Tries, once, whether a server accepts the largest item with counts of keys
- * that a slot may have.  As a memcached that refuses a larger item deletes the
- * old one, another key is used.
+ * Tries, once, whether a memcached server accepts the largest item with counts
+ * of keys that a slot (part of the window) may have.  As a memcached that
+ * refuses a larger item deletes the old one, another key is used.
  */
 
 static void
@@ -413,8 +420,9 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_TOO_LARGE:
 
         /*
-         * the item goes to another server than the one that was tried, which
-         * accepts only smaller items
+         * the item with counts of keys goes to another memcached server than
+         * the one whose maximum size was tried, and this server accepts only
+         * smaller items
          */
 
         if (state->fits / 2 >= NGX_MCDS_TOP_FEW) {

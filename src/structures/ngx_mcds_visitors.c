@@ -30,9 +30,9 @@
 #define NGX_MCDS_SUMS_MAX_SIZE    (1024 * 1024 * 1024)
 
 /*
- * The sum of visitors in a new slot may change for this many seconds: visits of
- * the last slot are still being counted, and the clocks of hosts differ by up
- * to a second.
+ * The sum of visitors in a new slot (part of the window) may change for this
+ * many seconds: visits of the last slot are still being counted, and the clocks
+ * of hosts differ by up to a second.
  */
 #define NGX_MCDS_SETTLE           2
 
@@ -64,7 +64,8 @@ struct ngx_mcds_sum_s {
     time_t                now;
     uint64_t              value;
     ngx_mcds_sum_pt       handler;     /* handler that gets the sum of visitors;
-                                          NULL: canceled */
+                                          NULL: the request for it was
+                                          canceled */
     void                 *data;
 };
 
@@ -102,7 +103,8 @@ struct ngx_mcds_shown_s {
                                           fetched */
     uint64_t              value;
     uint64_t              before;      /* the sum of visitors in the window that
-                                          ended one slot earlier */
+                                          ended one slot (part of the window)
+                                          earlier */
     time_t                fetched;
 
     ngx_queue_t           sums;        /* requests that wait for the number of

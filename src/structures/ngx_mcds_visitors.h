@@ -48,15 +48,17 @@ typedef struct ngx_mcds_sum_s  ngx_mcds_sum_t;
 
 typedef struct {
     ngx_mcds_pool_t    *pool;
-    uint32_t            window;        /* seconds in which a visitor counts
-                                          once, a multiple of slots */
+    uint32_t            window;        /* the window: seconds in which a visitor
+                                          counts once; a multiple of "slots",
+                                          the number of its parts */
     uint32_t            slots;         /* number of parts of the window, 1 to
                                           NGX_MCDS_MAX_SLOTS */
     uint32_t            jitter;        /* random noise added to the number of
                                           visitors, in hundredths of a
                                           percent */
-    uint32_t            interpolate;   /* 1: the number of visitors changes
-                                          gradually from slot to slot */
+    uint32_t            interpolate;   /* 1: the number of visitors to show
+                                          changes gradually, not only when a
+                                          slot (part of the window) ends */
     ngx_mcds_stat_t    *stat;          /* statistics of the counter, or NULL */
 } ngx_mcds_visitors_t;
 
@@ -71,8 +73,8 @@ uint64_t ngx_mcds_visitors_slot(ngx_mcds_visitors_t *visitors, time_t now);
 
 /*
  * Returns the time to live, in seconds, of the item that counts visitors in the
- * slot at the time now: until the slot is no longer part of any number shown,
- * also with interpolation; at most NGX_MCDS_MAX_TTL.
+ * slot (part of the window) at the time now: until the slot is no longer part
+ * of any number shown, also with interpolation; at most NGX_MCDS_MAX_TTL.
  */
 
 uint32_t ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now);
