@@ -120,8 +120,9 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
 
         /*
          * the sums of counts that mcds_counter_writeback posts are in shared
-         * memory and get the generation of this configuration: workers of older
-         * configurations leave it to newer workers to post these sums
+         * memory and get the generation (number of reloads) of this
+         * configuration: workers of older configurations leave it to newer
+         * workers to post these sums
          */
 
         wb->generation = generation;

@@ -370,8 +370,9 @@ ngx_http_mcds_writeback_merge(ngx_conf_t *cf,
 
 
 /*
- * composes the name of a destination in shared memory, which is the same after
- * a reload; n: the number of other destinations that would have the same name
+ * composes the name that a destination of mcds_counter_writeback has in shared
+ * memory, which is the same after a reload; n: the number of other destinations
+ * that would have the same name
  */
 
 static ngx_int_t
