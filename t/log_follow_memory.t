@@ -7,6 +7,7 @@
 use warnings;
 use strict;
 
+use List::Util qw/ max /;
 use Test::More;
 
 use FindBin;
@@ -56,8 +57,10 @@ for my $round (1 .. 4) {
 
 my $per_round = 100 * length $long;
 
-cmp_ok($bytes[3] - $bytes[1], '<', $per_round, 'two rounds leave less than one')
-    or diag("@bytes");
+# the last lines may be on their way to the client, or not any more
+
+cmp_ok(max(@bytes[2, 3]) - max(@bytes[0, 1]), '<', $per_round,
+    'two rounds leave less than one') or diag("@bytes");
 
 $c->close();
 $t->done();
