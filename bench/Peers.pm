@@ -460,7 +460,7 @@ sub scenario {
 }
 
 
-# the bytes of the page of a scenario, whose key is its uri
+# the bytes of the page of a scenario, whose name is its uri behind its site
 
 sub stored {
     my ($self, $name) = @_;
@@ -469,7 +469,7 @@ sub stored {
     my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
         PeerPort => $self->{memcached}{port}) or die "memcached: $!\n";
 
-    print $s "mg $uri s\r\n";
+    print $s "mg <>$uri s\r\n";
 
     return (<$s> // '') =~ /^HD s(\d+)/ ? $1 : 0;
 }
