@@ -143,15 +143,16 @@ ngx_mcds_page_set_next(ngx_mcds_page_t *page)
 
     now = ngx_mcds_now();
 
-    if (page->due == 0) {
-        delay = ngx_min(page->poll_delay * 3 / 2 + 1, NGX_MCDS_POLL_MAX);
-
-    } else if (page->due > now) {
+    if (page->due > now) {
         most = page->guessed ? NGX_MCDS_POLL_MAX : NGX_MCDS_POLL_EARLY;
         delay = (ngx_msec_t) ngx_min((page->due - now) / 2, most);
 
     } else {
-        delay = (ngx_msec_t) ngx_min((now - page->due) / 4, NGX_MCDS_POLL_MAX);
+        delay = ngx_min(page->poll_delay * 3 / 2 + 1, NGX_MCDS_POLL_MAX);
+
+        if (page->due) {
+            delay = (ngx_msec_t) ngx_min((now - page->due) / 4, delay);
+        }
     }
 
     delay = ngx_max(delay, NGX_MCDS_POLL_MIN);
