@@ -6,7 +6,6 @@ package Dogpile;
 use warnings;
 use strict;
 
-use File::Path qw/ make_path /;
 use Goals;
 use JSON::PP;
 use Runs;
@@ -34,8 +33,6 @@ END
 
 sub new {
     my ($class, $stage, $root) = @_;
-
-    make_path("$root/build/bench");
 
     return bless {
         stage => $stage,
@@ -66,17 +63,14 @@ sub run {
             next;
         }
 
-        $self->progress("dogpile: $name, $self->{secs} s");
+        Runs::progress("dogpile: $name, $self->{secs} s");
         push @warm, $self->warm($name);
         push @cold, $self->cold($name);
     }
 
-    $self->progress('');
+    Runs::progress('');
 
-    open my $out, '>', "$self->{root}/build/bench/dogpile.jsonl"
-        or die "$self->{root}/build/bench/dogpile.jsonl: $!\n";
-    print $out encode_json($_), "\n" for @warm, @cold;
-    close $out;
+    Runs::write_lines($self->{root}, 'dogpile', @warm, @cold);
 
     $self->report_warm(@warm);
     $self->report_cold(@cold);
@@ -100,13 +94,6 @@ sub missing {
 
     return program('varnishd') ? () : 'varnishd' if $name eq 'varnish';
     return grep { !-e } $self->modules($name);
-}
-
-
-sub progress {
-    my ($self, $text) = @_;
-
-    printf STDERR "\r\e[K%s", $text if -t STDERR;
 }
 
 
@@ -317,7 +304,7 @@ sub cold {
     my @rounds;
 
     for my $round (1 .. $self->{rounds}) {
-        $self->progress("dogpile: $name, cold, round $round of"
+        Runs::progress("dogpile: $name, cold, round $round of"
             . " $self->{rounds}");
 
         $stage->origin($set->{origin}, '/-/reset');

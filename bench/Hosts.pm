@@ -6,11 +6,10 @@ package Hosts;
 use warnings;
 use strict;
 
-use File::Path qw/ make_path /;
 use Goals;
 use IO::Select;
 use IO::Socket::INET;
-use JSON::PP;
+use Runs;
 use Stage;
 use Time::HiRes qw/ sleep time /;
 
@@ -20,8 +19,6 @@ my @hosts = (2, 16, 64);
 
 sub new {
     my ($class, $stage, $root) = @_;
-
-    make_path("$root/build/bench");
 
     return bless {
         stage => $stage,
@@ -50,7 +47,7 @@ sub run {
     for my $n (1 .. $hosts[-1]) {
         my $port = $stage->port();
 
-        $self->progress("scale, hosts: $n of $hosts[-1]");
+        Runs::progress("scale, hosts: $n of $hosts[-1]");
         push @pids, $stage->nginx("host-$n", $port, $self->conf($port));
         push @ports, $port;
     }
@@ -67,22 +64,12 @@ sub run {
 
     push @rows, $self->build('known', @ports);
 
-    $self->progress('');
+    Runs::progress('');
     $stage->stop(@pids);
 
-    open my $out, '>', "$self->{root}/build/bench/hosts.jsonl"
-        or die "$self->{root}/build/bench/hosts.jsonl: $!\n";
-    print $out encode_json($_), "\n" for @rows;
-    close $out;
+    Runs::write_lines($self->{root}, 'hosts', @rows);
 
     $self->report(\@idle, @rows);
-}
-
-
-sub progress {
-    my ($self, $text) = @_;
-
-    printf STDERR "\r\e[K%s", $text if -t STDERR;
 }
 
 
@@ -148,7 +135,7 @@ sub build {
     my $stage = $self->{stage};
     my $hosts = @ports;
 
-    $self->progress("scale, hosts: $hosts hosts wait for a page of"
+    Runs::progress("scale, hosts: $hosts hosts wait for a page of"
         . " $self->{secs} s");
     $stage->origin($self->{origin}, '/-/reset');
 

@@ -7,7 +7,6 @@ package Hung;
 use warnings;
 use strict;
 
-use File::Path qw/ make_path /;
 use Goals;
 use IO::Socket::INET;
 use JSON::PP;
@@ -27,8 +26,6 @@ sub new {
     my ($class, $stage, $root) = @_;
 
     my $cores = POSIX::sysconf(84) // 1;               # _SC_NPROCESSORS_ONLN
-
-    make_path("$root/build/bench");
 
     return bless {
         stage => $stage,
@@ -53,7 +50,7 @@ sub run {
     for my $round (0 .. $self->{rounds}) {
         my ($bad, $good) = $round % 2 ? @hosts : reverse @hosts;
 
-        $self->progress("hung, round $round of $self->{rounds}");
+        Runs::progress("hung, round $round of $self->{rounds}");
 
         my $row = $self->round($bad, $good);
 
@@ -61,22 +58,12 @@ sub run {
         push @rows, $row if $round;
     }
 
-    $self->progress('');
+    Runs::progress('');
 
-    open my $out, '>', "$self->{root}/build/bench/hung.jsonl"
-        or die "$self->{root}/build/bench/hung.jsonl: $!\n";
-    print $out encode_json($_), "\n" for @rows;
-    close $out;
+    Runs::write_lines($self->{root}, 'hung', @rows);
 
     $self->{stage}->stop(map { $_->{nginx}, @{ $_->{memcached} } } @hosts);
     $self->report(@rows);
-}
-
-
-sub progress {
-    my ($self, $text) = @_;
-
-    printf STDERR "\r\e[K%s", $text if -t STDERR;
 }
 
 

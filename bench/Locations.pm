@@ -7,8 +7,6 @@ package Locations;
 use warnings;
 use strict;
 
-use File::Path qw/ make_path /;
-use JSON::PP;
 use Runs;
 use Stage;
 use Time::HiRes qw/ sleep time /;
@@ -19,8 +17,6 @@ my $rounds = 3;
 
 sub new {
     my ($class, $stage, $root) = @_;
-
-    make_path("$root/build/bench");
 
     return bless {
         stage => $stage,
@@ -41,19 +37,9 @@ sub run {
 
     $stage->stop($pid);
 
-    open my $out, '>', "$self->{root}/build/bench/locations.jsonl"
-        or die "$self->{root}/build/bench/locations.jsonl: $!\n";
-    print $out encode_json($_), "\n" for @rows;
-    close $out;
+    Runs::write_lines($self->{root}, 'locations', @rows);
 
     $self->report(@rows);
-}
-
-
-sub progress {
-    my ($self, $text) = @_;
-
-    printf STDERR "\r\e[K%s", $text if -t STDERR;
 }
 
 
@@ -126,7 +112,7 @@ sub measure {
     my $nginx = $ENV{NGINX} // program('nginx');
     my (@tests, @cpu, @reloads, @master);
 
-    $self->progress("scale, locations: $name mcds");
+    Runs::progress("scale, locations: $name mcds");
 
     my $row = { name => $name, started => Runs::anonymous($master) };
 
@@ -176,7 +162,7 @@ sub measure {
     $row->{reloaded} = Runs::anonymous($master);
 
     $stage->stop($master);
-    $self->progress('');
+    Runs::progress('');
 
     return $row;
 }

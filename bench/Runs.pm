@@ -211,7 +211,7 @@ sub measure {
         $self->{round} = $round;
 
         for my $name (@names) {
-            $self->progress("$group, round $round of $self->{rounds}, "
+            progress("$group, round $round of $self->{rounds}, "
                 . ++$n . ' of ' . @names . ": $name");
 
             my $row = $self->wrk($scenarios->{$name}, $self->{secs});
@@ -227,7 +227,7 @@ sub measure {
         }
     }
 
-    $self->progress('');
+    progress('');
     close $out;
     $self->{rows}{$group} = \@rows;
 
@@ -237,18 +237,23 @@ sub measure {
 
 # what was measured otherwise, a line of JSON each
 
-sub write {
-    my ($self, $name, @rows) = @_;
+sub write_lines {
+    my ($root, $name, @rows) = @_;
 
-    open my $out, '>', "$self->{out}/$name.jsonl"
-        or die "$self->{out}/$name.jsonl: $!\n";
+    my $file = "$root/build/bench/$name.jsonl";
+
+    make_path("$root/build/bench");
+
+    open my $out, '>', $file or die "$file: $!\n";
     print $out encode_json($_), "\n" for @rows;
     close $out;
 }
 
 
+# on a terminal, in place of the text before
+
 sub progress {
-    my ($self, $text) = @_;
+    my ($text) = @_;
 
     printf STDERR "\r\e[K%s", $text if -t STDERR;
 }
@@ -321,7 +326,7 @@ sub anonymous {
 sub once {
     my ($self, $name, $from, $to) = @_;
 
-    $self->progress("$name: the pages from $from to $to");
+    progress("$name: the pages from $from to $to");
 
     my ($pid, $out) = $self->{stage}->reader('wrk',
         $self->{peers}->on_last_core(), 'wrk', '-t', 1, '-c', $self->{conns},
@@ -330,7 +335,7 @@ sub once {
     my $text = do { local $/; <$out> };
 
     $self->{stage}->wait_for($pid);
-    $self->progress('');
+    progress('');
 
     my $json = decode_json($text =~ /^JSON (.*)$/m ? $1 : '{"wrong":1}');
 
@@ -619,7 +624,7 @@ sub syscalls {
     $self->{peers}->check(@names);
 
     for my $name (@names) {
-        $self->progress("syscalls: $name");
+        progress("syscalls: $name");
 
         my $row = $self->$tool($self->{peers}->scenario($name));
 
@@ -628,7 +633,7 @@ sub syscalls {
         push @rows, $row;
     }
 
-    $self->progress('');
+    progress('');
     close $out;
 
     my $plain = $rows[0]{total};

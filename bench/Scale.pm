@@ -8,7 +8,6 @@ use strict;
 
 use Goals;
 use Hosts;
-use JSON::PP;
 use Locations;
 use Runs;
 use Stage;
@@ -190,7 +189,7 @@ sub clients {
         my ($name, $uri) = @$_;
         my ($worker) = $peers->workers($name);
 
-        $runs->progress("scale, clients: $n idle clients of $uri");
+        Runs::progress("scale, clients: $n idle clients of $uri");
         $before{$name} = Runs::private($worker);
         push @pids, $self->idle($peers->port($name), $uri, $n);
         $after{$name} = Runs::private($worker);
@@ -267,7 +266,7 @@ sub pages {
     $asked = $peers->asked() - $asked;
     die "the origin made $asked of $all pages\n" if $asked < 0.99 * $all;
 
-    $runs->write('pages-once', @rows);
+    Runs::write_lines($self->{root}, 'pages-once', @rows);
 
     printf "\n### scale, pages: %d different pages of 100 bytes, each asked for"
         . " once\n\n", $all;
@@ -346,7 +345,7 @@ sub features {
         push @rows, $row;
     }
 
-    $runs->write('features-calls', @rows);
+    Runs::write_lines($self->{root}, 'features-calls', @rows);
 }
 
 
