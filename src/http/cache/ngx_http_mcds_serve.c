@@ -17,6 +17,7 @@
 #include "ngx_http_mcds_serve.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_stream.h"
+#include "ngx_mcds_memfile.h"
 
 
 /* the longest X-Accel-Charset of a page that is used, bytes */
@@ -333,7 +334,8 @@ ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
 
     value = snapshot->value;
 
-    if (!b->memory
+    if (value->len < NGX_MCDS_MEMFILE_MIN
+        || !b->memory
         || r->http_version >= NGX_HTTP_VERSION_20
         || r->main_filter_need_in_memory
         || !r->connection->sendfile)
