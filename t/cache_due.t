@@ -47,10 +47,7 @@ my ($a, $b) = map { $t->nginx($_, $conf) } 'a', 'b';
 my ($owner, $next) = map { $_ x 2 } '0123456789abcdef', 'fedcba9876543210';
 
 
-sub lock_of {
-    my $uri = shift;
-    return ($f->mc('get ' . key($uri) . ':lock') =~ /\r\n(.*?)\r\n/)[0] // '';
-}
+sub lock_of { $f->get(key(shift) . ':lock') // '' }
 
 sub lock { $f->set(key(shift) . ':lock', $owner . shift, 60) }
 
