@@ -104,8 +104,8 @@ ngx_mcds_array_number(u_char *p, u_char *last, ngx_uint_t *number)
     }
 
     /*
-     * a number in the head item of an array, such as that of its lines, has few
-     * digits: a longer one is invalid, and could overflow
+     * a number in the head item of an array, such as the number of its lines,
+     * has few digits: a longer one is invalid, and could overflow
      */
 
     if (p - start > 9) {

@@ -58,8 +58,9 @@ typedef struct ngx_mcds_array_s       ngx_mcds_array_t;
 
 /*
  * The type of a function that is called when lines of an array have moved to
- * parts, items of their own, with the number of lines in parts, and base, the
- * number on the line "#base" of the array.
+ * parts, items of their own.  lines is the number of lines in all parts; base
+ * is the number on the array's line "#base", which is set when all its lines
+ * are replaced.
  */
 
 typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
@@ -102,8 +103,8 @@ typedef struct {
                                           array; for array_read.c */
     ngx_mcds_array_ref_t    ref;
     ngx_mcds_value_t       *value;
-    size_t                  start;     /* position in this item's value of the
-                                          first line of the array */
+    size_t                  start;     /* where the array's lines begin in this
+                                          item's value */
 } ngx_mcds_array_piece_t;
 
 
@@ -133,9 +134,9 @@ typedef struct {
     size_t                  size;
 
     /*
-     * For edits of the array that are combined into one change: memory for all
-     * of them, and what one kind of edits has computed from the array's lines,
-     * for the next edit; NULL at first.
+     * For edits that are combined into one change of the array: a memory pool
+     * for all of them, and a pointer, NULL at first, to data that an edit has
+     * computed from the array's lines, for the next edit of its kind.
      */
     ngx_pool_t             *pool;
     void                   *memo;
@@ -172,8 +173,8 @@ struct ngx_mcds_array_read_s {
                                             array (parts) are missing */
 
     /*
-     * 1: items with older lines (parts) were missing before, with the same head
-     * item of the array
+     * 1: items with older lines (parts) were missing already when the array was
+     * read the last time, with the same head item
      */
     unsigned                  known:1;
 
@@ -217,7 +218,8 @@ ngx_int_t ngx_mcds_array_next(ngx_mcds_array_content_t *content,
  * The result of a change of an array.  NGX_MCDS_OK: done; after
  * NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL it is unknown whether the change was
  * done; after all other codes it was not.  TOO_LARGE: the array would exceed
- * NGX_MCDS_ARRAY_SIZE; EXISTS: too many other changes came between.
+ * NGX_MCDS_ARRAY_SIZE; EXISTS: all attempts have failed, as the array was
+ * changed between its read and its write.
  */
 
 typedef struct {
@@ -235,9 +237,9 @@ typedef void (*ngx_mcds_array_done_pt)(void *data,
 
 /*
  * Appends lines to an array, each with an LF, which are copied.  The handler,
- * which may be NULL, is called once, not from inside of this call.  With
- * NGX_BUSY, too much is waiting to be written, and NGX_ERROR, out of memory, no
- * handler is called.  The lines of a call stay together, and those of this
+ * which may be NULL, is called once, not from inside of this call.  NGX_BUSY:
+ * too many writes to arrays are waiting; NGX_ERROR: out of memory; with both
+ * no handler is called.  The lines of one call stay together, and those of this
  * worker are in the order of its calls.
  */
 

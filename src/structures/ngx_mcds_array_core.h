@@ -22,8 +22,8 @@
 
 
 /*
- * the maximum number of attempts to change an array while other changes come
- * between
+ * the maximum number of attempts to change an array, which fail if another
+ * client changes the array meanwhile
  */
 #define NGX_MCDS_ARRAY_ROUNDS     24
 
@@ -58,7 +58,7 @@ typedef enum {
                                               for the lines to append */
     NGX_MCDS_ARRAY_LOOKING                 /* look whether the array's head item
                                               has become large; no request
-                                              waits */
+                                              waits for the result */
 } ngx_mcds_array_mode_e;
 
 
@@ -121,8 +121,8 @@ typedef struct {
 
     ngx_mcds_array_read_t       read;
     ngx_mcds_update_t           update;    /* compare-and-swap of the array's
-                                              head item; its attempts include
-                                              those of an append */
+                                              head item; its field "tries"
+                                              also counts failed appends */
     ngx_mcds_op_t               parts[NGX_MCDS_ARRAY_WRITES];
 
     ngx_mcds_array_done_t       done;

@@ -24,10 +24,10 @@
 #define NGX_MCDS_COUNTER_SIZE     (16 * 1024 * 1024)
 
 /*
- * If a turn of the event loop has NGX_MCDS_COUNTER_MANY changes of counters,
- * and one of NGX_MCDS_COUNTER_JOINED has joined another change of its counter,
- * the changes wait for those of the next turns: at most for this number of
- * turns, and for a millisecond.
+ * If a turn of the event loop has at least NGX_MCDS_COUNTER_MANY changes of
+ * counters, and at least one in NGX_MCDS_COUNTER_JOINED of them was added to an
+ * earlier change of the same counter, the changes wait for those of the next
+ * turns: at most for NGX_MCDS_COUNTER_TURNS turns, and for a millisecond.
  */
 #define NGX_MCDS_COUNTER_MANY     8
 #define NGX_MCDS_COUNTER_JOINED   16
@@ -57,8 +57,9 @@ struct ngx_mcds_count_s {
 
 typedef struct {
     ngx_mcds_index_node_t  node;       /* node in the index of batches (summed
-                                          changes of one counter) that can be
-                                          joined; not if the batch subtracts */
+                                          changes of one counter) to which
+                                          further changes can be added; not
+                                          used by a subtraction */
     ngx_mcds_op_t          op;
     ngx_queue_t            queue;      /* link in the queue of batches to send
                                           to memcached */
@@ -68,7 +69,8 @@ typedef struct {
     uint64_t               id;         /* id of the counter in shared memory
                                           (the outbox), or 0 */
     uint64_t               known;      /* number of the counter that this host
-                                          knows, or initial */
+                                          knows, or, if larger, the counter's
+                                          initial number */
 
     /* used to raise the counter to the number that this host knows */
     ngx_mcds_wish_t        wish;
@@ -432,10 +434,11 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 
 
 /*
- * A lost counter is created from the number that this host knows, by the same
- * command, so that no client ever sees a smaller number; not if the initial
- * number must be fetched from the origin (update).  With replicas, a created
- * counter is then compared with those on the other servers, and raised.
+ * Makes req, which changes a counter, create the counter from the number that
+ * this host knows if memcached has lost it, so that no client ever sees a
+ * smaller number; not if the initial number must be fetched from the origin
+ * (update).  With replicas, a created counter is then compared with those on
+ * the other servers, and raised.
  */
 
 static void
@@ -467,8 +470,9 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
         /*
-         * a counter with a mark, an expiry in years (see ngx_mcds_raise.h),
-         * needs no known number here: it is raised if the result is too small
+         * a command that would create the counter with a mark, an expiry in
+         * years (see ngx_mcds_raise.h), is sent without the number that this
+         * host knows: the counter is raised if its number is smaller then
          */
 
         if (req->ttl == 0) {
@@ -549,9 +553,10 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
 
 
 /*
- * Raises a counter to the number that this host knew before the command was
- * sent: memcached's smaller number means that the counter was lost and created
- * again, or set.  Another worker may know by now that it was set.
+ * Raises a counter to the number that this host knew before the counter's
+ * change was sent: the smaller number in memcached's reply means that the
+ * counter was lost and created again, or set.  Another worker may know by now
+ * that it was set.
  */
 
 static ngx_int_t
@@ -640,8 +645,8 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
     }
 
     /*
-     * memcached's number is that after all changes of the batch: each request
-     * gets the number after its own change
+     * memcached has replied with the counter's number after all changes that
+     * were sent as one sum: each request gets the number after its own change
      */
 
     if (!batch->subtract) {

@@ -48,8 +48,9 @@ typedef struct {
 /*
  * The handler of a change of a counter.  value is the counter after this change
  * if rc is NGX_MCDS_OK.  With NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL the change
- * may have been counted; with all other codes it was not, but with "buffer" it
- * will be after NGX_MCDS_DOWN, BUSY and TLS.
+ * may have been counted; with all other codes it was not.  If the counter has
+ * the flag "buffer", a change that ends with NGX_MCDS_DOWN, BUSY or TLS is
+ * kept, and counted later.
  */
 
 typedef void (*ngx_mcds_count_pt)(void *data, ngx_uint_t rc, uint64_t value);

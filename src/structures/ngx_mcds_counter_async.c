@@ -40,8 +40,8 @@
 #define NGX_MCDS_COUNTER_ASYNC_TICK 1000
 
 /*
- * the limit of the sum of changes kept for a counter, far from the end of its
- * type
+ * the limit of the sum of unsent changes that a worker keeps for a counter, far
+ * below the maximum of int64_t
  */
 #define NGX_MCDS_COUNTER_ASYNC_MAX ((int64_t) 1 << 61)
 
@@ -464,8 +464,9 @@ ngx_mcds_counter_async_handler(void *data, ngx_uint_t rc, uint64_t value)
         if (ngx_mcds_counter_async_give(async, sent) == NGX_OK) {
 
             /*
-             * a change that waits in shared memory (the outbox) counts as added
-             * to the known number, until the next reply
+             * a change that waits in shared memory (the outbox) is added to the
+             * counter's number that this worker knows, until memcached replies
+             * with the counter again
              */
 
             async->value = (sent < 0 && async->value < (uint64_t) -sent)

@@ -609,8 +609,9 @@ ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb, uint32_t ttl,
     if (lease->cas) {
 
         /*
-         * another client must not take the lease between the two commands of
-         * one operation
+         * the classic protocol needs two commands to change the lease's item:
+         * the second one must be sent before the lease expires and another
+         * client may take it
          */
 
         req.within = ngx_max(ngx_mcds_lease_sure(lease), 1);

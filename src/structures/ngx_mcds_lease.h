@@ -139,9 +139,10 @@ ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);
 
 
 /*
- * Reads the value of a lease.  Returns NGX_OK if ngx_mcds_lease_fail() has left
- * the value; otherwise NGX_DECLINED, and *kept is zeroed except for the owner
- * and the time "due", if the value is a token.
+ * Parses the value of a lease's item.  NGX_OK: ngx_mcds_lease_fail() has left
+ * the value, and kept->step and kept->until are set.  NGX_DECLINED: if the
+ * value is a token of an owner, kept->owner and kept->due are set.  All
+ * other fields of *kept are 0.
  */
 
 ngx_int_t ngx_mcds_lease_read(u_char *data, size_t len,
@@ -166,8 +167,10 @@ void ngx_mcds_lease_release(ngx_mcds_lease_t *lease, uint32_t keep);
 
 
 /*
- * Releases a lease after a failure.  The value "kept STEP UNTIL" stays for keep
- * seconds, which must be longer than until kept->until.
+ * Releases the lease of a page that its owner has failed to build.  For keep
+ * seconds, which must be longer than until kept->until, the lease's item stays
+ * with the value "kept STEP UNTIL": the number of failures in a row, and the
+ * time before which no worker may build the page.
  */
 
 void ngx_mcds_lease_fail(ngx_mcds_lease_t *lease, uint32_t keep,

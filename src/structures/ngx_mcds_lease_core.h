@@ -20,8 +20,8 @@
 #define NGX_MCDS_TOKEN            16
 
 /*
- * the maximum length of the value of a released lease that stays: "kept", a
- * step and milliseconds since the epoch
+ * the maximum length of the value that a failed owner leaves in a lease:
+ * "kept", the number of failures in a row, and milliseconds since the epoch
  */
 #define NGX_MCDS_KEPT_LEN         (sizeof(NGX_MCDS_LEASE_KEPT) + 3             \
                                    + 2 * NGX_INT64_LEN)
@@ -65,8 +65,9 @@ struct ngx_mcds_lease_s {
                                           item */
     size_t               token_len;
     u_char               token[NGX_MCDS_LEASE_TEXT];
-    u_char               next[NGX_MCDS_LEASE_TEXT];  /* text that replaces the
-                                                        lease's token */
+    u_char               next[NGX_MCDS_LEASE_TEXT];  /* text to write in place
+                                                        of that in the item of
+                                                        an open lease */
     u_char               seen[NGX_MCDS_LEASE_VALUE];
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* the lease of a page, see
@@ -93,8 +94,8 @@ struct ngx_mcds_lease_s {
 
 
 /*
- * Notes that the lease is held for another time to live, which began when the
- * command was sent.
+ * Notes that memcached has stored or extended the lease's item: the lease is
+ * held for another time to live, from the time when the command was sent.
  */
 
 void ngx_mcds_lease_held(ngx_mcds_lease_t *lease, uint64_t cas);
@@ -114,8 +115,9 @@ ngx_uint_t ngx_mcds_lease_late(ngx_mcds_lease_t *lease);
 
 
 /*
- * Submits a SET or DELETE of the lease's item with the CAS value, or an ADD
- * without one, with lease->text.  A SET or DELETE must not be submitted late.
+ * Submits a SET or DELETE of the lease's item, on condition of its CAS value,
+ * or an ADD.  SET and ADD store lease->text.  A SET or DELETE must not be
+ * submitted if ngx_mcds_lease_late() returns 1.
  */
 
 void ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb,

@@ -190,9 +190,9 @@ ngx_mcds_lease_reread(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * The lease cannot be extended or released any more.  The item of an open lease
- * that memcached has lost is added again, to keep other clients out, unless
- * another client was faster.
+ * Notes that a lease was lost, and cannot be extended or released any more.
+ * The item of an open lease that memcached has lost is added again, to keep
+ * other clients out, unless another client was faster.
  */
 
 static void
@@ -368,8 +368,8 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
     if (ngx_mcds_answered(result->rc) && !lease->answered) {
 
         /*
-         * commands for the lease that were sent before this reply may still be
-         * executed
+         * memcached replies again, but may still execute earlier commands for
+         * the lease: look for its item for a whole time to live
          */
 
         lease->answered = 1;

@@ -70,8 +70,8 @@ struct ngx_mcds_lock_s {
     ngx_mcds_op_t           op;        /* increments the counter of the lock's
                                           owners, whose number is the fencing
                                           token */
-    ngx_uint_t              step;      /* what the request does to get the lock,
-                                          of ngx_mcds_lock_step_e */
+    ngx_uint_t              step;      /* how far the request for the lock has
+                                          come, ngx_mcds_lock_step_e */
     ngx_uint_t              status;    /* result of the request for the lock, to
                                           be passed to the handler */
     uint32_t                ttl;

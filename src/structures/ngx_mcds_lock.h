@@ -177,8 +177,8 @@ ngx_str_t *ngx_mcds_lock_owner(ngx_mcds_lock_t *lock);
 
 
 /*
- * the item of a lock in memcached; the owner is a slice of the data that was
- * read
+ * the content of a lock's item in memcached; the name "owner" points into the
+ * item's value
  */
 
 typedef struct {
@@ -190,10 +190,10 @@ typedef struct {
 
 /*
  * The state of a lock that the caller does not hold.  rc is ngx_mcds_rc_e: OK,
- * or NOT_FOUND if the lock is free.  item is the lock's owner; NULL if the
- * value in memcached is no lock of this kind.  ttl is the number of seconds for
- * which the lock lasts at least; -1: unknown.  All fields are valid until the
- * handler returns.
+ * or NOT_FOUND if the lock is free.  item has the name and the fencing token of
+ * the lock's owner; NULL if the value in memcached is not that of a lock.  ttl
+ * is the number of seconds for which the lock lasts at least; -1: unknown.  All
+ * fields are valid until the handler returns.
  */
 
 typedef struct {

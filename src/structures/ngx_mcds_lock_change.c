@@ -14,8 +14,8 @@
 
 
 /*
- * the maximum number of attempts to change a lock while extensions by its owner
- * come between
+ * the maximum number of attempts to change a lock, which fail if the owner
+ * extends the lock meanwhile
  */
 #define NGX_MCDS_LOCK_TRIES       2
 

@@ -70,9 +70,9 @@ ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
 /*
  * Returns the time, in milliseconds since the epoch, up to which the lines of a
  * log have settled: no earlier line is to come.  Later lines come in batches,
- * each line once; earlier lines have to be read.  A late line may come both
- * ways, until a look for new lines that began after the read, see
- * ngx_mcds_log_looks().
+ * each line once; earlier lines have to be read.  A line that was written late
+ * may be in a batch as well as in the result of the read, until a look for new
+ * lines has begun after the read, see ngx_mcds_log_looks().
  */
 
 uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);

@@ -68,8 +68,8 @@ struct ngx_mcds_log_writer_s {
     ngx_uint_t              lost;       /* lost lines of the log that are not
                                            yet reported in the error log */
     ngx_uint_t              rc;         /* why log lines could not be sent */
-    ngx_uint_t              taken;      /* stored lines of the first call of
-                                           ngx_mcds_log_put() */
+    ngx_uint_t              taken;      /* lines stored so far by the oldest
+                                           unfinished ngx_mcds_log_put() */
     ngx_msec_t              said;
     ngx_msec_t              give_up;
 
@@ -627,7 +627,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 }
 
 
-/* Adds the frame's lines to the size of their time interval of the log. */
+/* Adds the bytes of a frame (log lines) to the total of its time interval. */
 
 static void
 ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
@@ -648,8 +648,8 @@ ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
 
 
 /*
- * Creates items of a time interval of a log that are missing before a new one,
- * empty: a reader requests one item after another until an item is missing.
+ * Creates, empty, the items of a time interval of a log that are missing before
+ * a new item: a reader requests one item after another until one is missing.
  */
 
 static void
@@ -757,8 +757,8 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * A writer of a log goes from one item of the log to the next, however many
- * bytes the items have: so no item is skipped, though writers see other sizes.
+ * Handles the number of bytes in a time interval of a log: if it is large, the
+ * writer goes to the next item, but only to the next, so that none is skipped.
  */
 
 static void
@@ -804,7 +804,7 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Returns NGX_OK if the log lines are sent by another command at once. */
+/* Chooses the next command to append the log lines; NGX_DECLINED: none. */
 
 static ngx_int_t
 ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)

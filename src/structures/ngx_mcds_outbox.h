@@ -22,8 +22,8 @@
 
 
 /*
- * the maximum length of a counter's key in the outbox, bytes; longer keys are
- * not kept
+ * the maximum length of a counter's key in the outbox, bytes; unsent changes of
+ * counters with longer keys are lost
  */
 #define NGX_MCDS_OUTBOX_KEY       1024
 
@@ -132,8 +132,8 @@ ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
 
 
 /*
- * Frees the slots of the outbox, each with the sum of one counter, that a
- * killed worker has left in no account.
+ * Frees the slots of the outbox, each for the sum of one counter, that a killed
+ * worker has left over: they are in no hash chain.
  */
 
 void ngx_mcds_outbox_sweep(ngx_mcds_outbox_t *outbox);
@@ -176,8 +176,8 @@ uint64_t ngx_mcds_outbox_heard(ngx_mcds_outbox_t *outbox, uint64_t id,
 /*
  * Remembers on this host the number of a counter in memcached's reply to a
  * command that was sent at this time.  A number below the known one comes from
- * a late reply and is ignored or, if the command was sent later, shows that the
- * counter was lowered.
+ * a late reply and is ignored or, if the command was sent well after the known
+ * number was learned, shows that the counter was lowered.
  */
 
 void ngx_mcds_outbox_learn(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -211,7 +211,7 @@ ngx_uint_t ngx_mcds_outbox_crowded(ngx_mcds_outbox_t *outbox);
 
 /*
  * Returns the total of the absolute values of all unsent sums of counters in an
- * account.
+ * account, those for one destination.
  */
 
 uint64_t ngx_mcds_outbox_left(ngx_mcds_outbox_t *outbox,
@@ -220,7 +220,7 @@ uint64_t ngx_mcds_outbox_left(ngx_mcds_outbox_t *outbox,
 
 /*
  * Returns the total of the absolute values of all unsent sums of counters in an
- * account, and removes the account from the outbox.
+ * account, those for one destination, and removes the account from the outbox.
  */
 
 uint64_t ngx_mcds_outbox_forget(ngx_mcds_outbox_t *outbox,
@@ -236,10 +236,11 @@ uint64_t ngx_mcds_outbox_forget_all(ngx_mcds_outbox_t *outbox);
 
 
 /*
- * Takes the next unsent sum of a counter out of an account.  *cursor is the
- * caller's position in the outbox, 0 at the start; buf has room for
- * NGX_MCDS_OUTBOX_KEY bytes, and gets the counter's key.  NGX_OK: *item is the
- * sum; NGX_AGAIN: no sum so far, call again; NGX_DONE: there are no more.
+ * Takes the next unsent sum of a counter out of an account (the sums for one
+ * destination).  *cursor is the caller's position in the outbox, 0 at the
+ * start; buf has room for NGX_MCDS_OUTBOX_KEY bytes, and gets the counter's
+ * key.  NGX_OK: *item is the sum; NGX_AGAIN: no sum so far, call again;
+ * NGX_DONE: the account has no more sums.
  */
 
 ngx_int_t ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox,
@@ -260,8 +261,9 @@ ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns 1 if this process may send the counters' sums in an account, as no
- * other process does.  The call must be repeated within 5 seconds.
+ * Returns 1 if this process may send the counters' sums in an account (those
+ * for one destination), as no other process does.  To keep the account, the
+ * process must call this function again within 5 seconds.
  */
 
 ngx_uint_t ngx_mcds_outbox_own(ngx_mcds_outbox_t *outbox,
@@ -270,7 +272,7 @@ ngx_uint_t ngx_mcds_outbox_own(ngx_mcds_outbox_t *outbox,
 
 /*
  * Ends the exclusive right of this process to send the counters' sums in an
- * account.
+ * account, those for one destination.
  */
 
 void ngx_mcds_outbox_disown(ngx_mcds_account_t *account);
@@ -294,7 +296,10 @@ void ngx_mcds_outbox_ack(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account, uint64_t batch);
 
 
-/* Marks an account as empty if the outbox has no unsent sum for it. */
+/*
+ * Marks an account, the counters' sums for one destination, as empty if the
+ * outbox has no unsent sum for it.
+ */
 
 void ngx_mcds_outbox_check(ngx_mcds_outbox_t *outbox,
     ngx_mcds_account_t *account);

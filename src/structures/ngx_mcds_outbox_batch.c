@@ -62,8 +62,9 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
 
     if (slot && item->flags) {
         slot->u.take.initial = item->initial;
-        slot->flags = item->flags;    /* the slot's sum is for a pool's counter,
-                                         so its union "u" has "take" */
+        slot->flags = item->flags;    /* not 0: the sum is for a pool's counter,
+                                         and "take" is the valid member of the
+                                         slot's union "u" */
         ngx_memory_barrier();
 
         slot->u.take.since = ngx_time();

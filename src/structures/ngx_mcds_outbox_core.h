@@ -160,8 +160,8 @@ ngx_mcds_slot_t *ngx_mcds_outbox_find(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Makes a slot of the outbox for the sum of a counter in an account, which must
- * have none yet; NULL: the outbox is full.
+ * Makes a slot of the outbox for the sum of a counter that has none yet in this
+ * account; NULL: the outbox is full.
  */
 
 ngx_mcds_slot_t *ngx_mcds_outbox_create(ngx_mcds_outbox_t *outbox,

@@ -109,7 +109,8 @@ ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id, uint64_t value)
 
 /*
  * Returns the entry with the known number of the counter with this id; if there
- * is none, an empty or the oldest entry of its set, to be replaced.
+ * is none, an empty or the oldest entry of the hash set that the id selects, to
+ * be replaced.
  */
 
 static ngx_mcds_known_t *

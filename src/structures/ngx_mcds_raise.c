@@ -410,8 +410,8 @@ ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_DOWN:
 
         /*
-         * another replica may have the counter; its number reaches this server
-         * later
+         * this server lacks the counter, or is down: another replica may have
+         * the counter, whose number reaches this server later
          */
 
         break;
@@ -467,9 +467,9 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
  * Decides from what the servers have whether a counter may be raised.  NGX_OK:
  * memcached lost it and it was created again, or it is large enough;
  * NGX_DECLINED: it was set or lowered; NGX_ABORT: another program has given it
- * a time to live.  On replicas one server with a counter that was set is
- * enough, or one with a counter that was created again.  While a replica is
- * down, the others may lack some of its changes.
+ * a time to live.  On replicas one server with a counter that was set is enough
+ * for NGX_DECLINED, and one with a counter that was created again for NGX_OK.
+ * While a replica is down, the others may lack changes of the counter.
  */
 
 static ngx_int_t
@@ -523,10 +523,11 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 
 /*
- * Computes the number to which a counter is raised, for the changes that wait
- * (wishes).  The number that this host knew when it sent a change contains none
- * of the changes that were sent with the same known number.  The number known
- * by now may be larger, and may contain them.
+ * Computes the number to which a counter is raised for the changes that wait
+ * (wishes): the largest number that this host knew when it sent one of them,
+ * plus all changes that were sent with this known number, which contains none
+ * of them; or, if it is larger, the number that this host knows by now, which
+ * may contain them.
  */
 
 static ngx_int_t

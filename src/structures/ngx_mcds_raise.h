@@ -26,9 +26,8 @@
 /*
  * A mark, by which mcds knows counters that it has created, is an expiry in
  * years: a fixed time within the range of memcached's clock of 31 bits, plus
- * the lower bits of the time of creation in seconds.  Marks are given until two
- * months before that fixed time, which is October 2036; later counters have no
- * mark.
+ * the lower bits of the time of creation in seconds.  Marks are given until
+ * October 2036, two months before that fixed time; later counters have no mark.
  */
 
 #define NGX_MCDS_MARK_FIRST       ((int64_t) 0x7fffffff - 0x2000000)
@@ -117,11 +116,11 @@ typedef struct {
 
 /*
  * Raises a counter to the known number and the sum of the wishes of this
- * worker, which are combined.  The counter never gets a larger number, so
- * nothing is counted twice: changes of other workers to the new counter are
- * part of the number then.  The counter is changed only by its CAS, so that
- * each host adds only the part that is still missing.  On replicas each server
- * is raised.
+ * worker, which are combined.  The counter is not raised above that number, so
+ * nothing is counted twice: what other workers have added since the counter was
+ * created again becomes a part of the number.  The counter is changed only by
+ * its CAS, so that each host adds only the part that is still missing.  On
+ * replicas the counter is raised on each server.
  *
  * age is the time since the known number was received, in milliseconds.
  * NGX_OK: the handler is called once, not from inside of this call, and the

@@ -24,8 +24,8 @@
 
 /*
  * the limits of a worker's seeds, which fetch the initial numbers of counters:
- * their number, and their bytes; beyond them a counter gets no initial number,
- * as without memory
+ * their number, and their bytes; beyond them the initial number of a further
+ * counter is not fetched, as if out of memory
  */
 #define NGX_MCDS_SEED_BUCKETS     64
 #define NGX_MCDS_SEEDS            65536
@@ -84,9 +84,9 @@ struct ngx_mcds_seed_s {
     ngx_mcds_index_node_t  node;
     ngx_mcds_op_t          op;           /* command about the missing counter,
                                             one at a time */
-    ngx_queue_t            growing;    /* changes that wait for the counter's
-                                          initial number,
-                                          ngx_mcds_increment_t */
+    ngx_queue_t            growing;      /* changes that wait for the counter's
+                                            initial number,
+                                            ngx_mcds_increment_t */
 
     /*
      * the one of the changes that wait for the counter's initial number which

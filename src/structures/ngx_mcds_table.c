@@ -13,12 +13,13 @@
 #include "ngx_mcds_table.h"
 
 
-/* the maximum number of elements of a table that are read at once */
+/* the maximum number of elements of a table that are written or read at once */
 #define NGX_MCDS_TABLE_WINDOW     128
 
 /*
- * the maximum number of corrections of a table's list of names, while other
- * changes of the same elements come between
+ * the maximum number of times that a change of elements writes to the table's
+ * list of names: first the new lines, then corrections, if other clients change
+ * the same elements meanwhile
  */
 #define NGX_MCDS_TABLE_ROUNDS     5
 
@@ -225,7 +226,7 @@ ngx_mcds_table_store_handler(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_NOT_FOUND:
 
-        /* the element may have expired, while its name is still listed */
+        /* the table's element may have expired, while its name is listed */
 
         item->touched = (item->kind == NGX_MCDS_TABLE_DELETE);
         item->listed = 0;

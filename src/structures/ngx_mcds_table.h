@@ -181,7 +181,7 @@ struct ngx_mcds_table_change_s {
 void ngx_mcds_table_change(ngx_mcds_table_change_t *change);
 
 
-/* a name in a table's list of names; its text is in the memory of the list */
+/* the name of an element, which points into a table's list of names as read */
 
 typedef struct {
     ngx_str_t                   name;
@@ -201,7 +201,7 @@ typedef struct {
 } ngx_mcds_table_names_t;
 
 
-/* Sets up the array that is the list of a table's names in memcached. */
+/* Sets up the array in memcached that lists the names of a table's elements. */
 
 void ngx_mcds_table_array(ngx_mcds_table_t *table, ngx_mcds_array_t *array);
 
@@ -223,8 +223,9 @@ void ngx_mcds_table_names_free(ngx_mcds_table_names_t *names);
 
 
 /*
- * Writes the list of a table's names again, without obsolete lines.  The
- * handler may be NULL.  The results are those of ngx_mcds_array_change().
+ * Writes the list of the names of a table's elements again, without obsolete
+ * lines.  The handler may be NULL.  The results are those of
+ * ngx_mcds_array_change().
  */
 
 ngx_int_t ngx_mcds_table_compact(ngx_mcds_table_t *table,

@@ -14,14 +14,15 @@
 
 
 /*
- * the list of a table's names is compacted when it has more than twice as many
- * lines as names, plus this number
+ * the list of the names of a table's elements is compacted when its older lines
+ * are more than twice as many as the names left by the last compaction, plus
+ * this number
  */
 #define NGX_MCDS_TABLE_SPARE      2048
 
 /*
- * a name of a table is kept for this time after its expiry, for hosts with late
- * clocks, seconds
+ * the name of an element stays in the table's list of names for this time after
+ * the element's expiry, for hosts with late clocks, seconds
  */
 #define NGX_MCDS_TABLE_SKEW       60
 
@@ -94,7 +95,8 @@ ngx_mcds_table_names(ngx_mcds_table_names_t *names,
         }
 
         /*
-         * an entry of the hash table of names is 0, or the index of a name + 1
+         * an entry of the hash table of the elements' names is 0, if it is
+         * empty, or the index of a name + 1
          */
 
         for (i = name.hash & (size - 1);
@@ -187,8 +189,8 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 
 
 /*
- * Called at times when names were added to the list: compacts the list of a
- * table if it has many obsolete lines.
+ * Compacts the list of the names of a table's elements if it has many obsolete
+ * lines; called when lines of the list have moved to items of their own.
  */
 
 static void

@@ -19,15 +19,18 @@
 #include "ngx_mcds_update.h"
 
 
-/* the maximum size of the item with the counts of keys in one slot, bytes */
+/*
+ * the maximum size of the item with the counts of keys in one slot (part of the
+ * window), bytes
+ */
 #define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
 
 /* how often a worker that has counts of keys looks whether it is to exit, ms */
 #define NGX_MCDS_TOP_TICK         1000
 
 /*
- * the size of the suffix of the key of a slot's item with the counts of keys:
- * ":top:" and the slot's number
+ * the size of the suffix of the key of the item with the counts of keys in one
+ * slot (part of the window): ":top:" and the slot's number
  */
 #define NGX_MCDS_TOP_SUFFIX       (sizeof(":top:") - 1 + NGX_INT64_LEN)
 

@@ -22,8 +22,8 @@
 /* the size of an item that every memcached server accepts, bytes */
 #define NGX_MCDS_TOP_FITS         (16 * 1024)
 /*
- * the minimum size to which the item with the counts of keys in one slot is
- * reduced, bytes
+ * the minimum size to which the item with the counts of keys in one slot (part
+ * of the window) is reduced, bytes
  */
 #define NGX_MCDS_TOP_FEW          1024
 

@@ -13,8 +13,8 @@
 
 
 /*
- * the time by which the item with the counts of keys in one slot outlives its
- * use, as the clocks of hosts differ; seconds
+ * the time by which the item with the counts of keys in one slot (part of the
+ * window) outlives its use, as the clocks of hosts differ; seconds
  */
 #define NGX_MCDS_TOP_SPARE        60
 

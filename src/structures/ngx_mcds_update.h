@@ -62,15 +62,16 @@ struct ngx_mcds_update_s {
                                            strings must outlive the update */
     void                  (*read)(void *data);
                                         /*
-                                         * instead of get and edit: reads the
-                                         * item by other means, and then calls
+                                         * function that, instead of the fields
+                                         * get and edit, reads the item by other
+                                         * means, and then calls
                                          * ngx_mcds_update_write()
                                          */
 
     ngx_mcds_edit_pt        edit;
-    ngx_mcds_handler_pt     handler;    /* gets the result of the last write;
-                                           may free the update, or use it
-                                           again */
+    ngx_mcds_handler_pt     handler;    /* gets the result of the last write of
+                                           the item; may free the update, or use
+                                           it again */
     void                   *data;       /* argument of the update's functions
                                            edit, handler, read and again */
 
@@ -103,9 +104,10 @@ struct ngx_mcds_update_s {
 /*
  * Starts an update of an item, a read followed by a conditional write.  Neither
  * the function edit nor the handler is called from inside of this call.  If the
- * write results in EXISTS, NOT_STORED or, without gone, NOT_FOUND, the item has
- * changed meanwhile: the update begins again, up to max times.  The handler
- * gets any other result at once, otherwise the last one.
+ * write results in EXISTS, NOT_STORED or, unless update->gone is 1, NOT_FOUND,
+ * the item has changed meanwhile: the update begins again, up to update->max
+ * times.  The handler gets any other result at once, or else the result of the
+ * last write.
  */
 
 void ngx_mcds_update(ngx_mcds_update_t *update);
@@ -130,9 +132,10 @@ void ngx_mcds_update_write(ngx_mcds_update_t *update,
 
 
 /*
- * Begins an update of an item again; called by the update's handler, which has
- * its own reason.  Returns NGX_DECLINED, and does nothing, if there were max
- * further attempts already.
+ * Begins an update of an item again, after any result of the write that calls
+ * for a further attempt; only the update's handler may call this function.
+ * Returns NGX_DECLINED, and does nothing, if update->max further attempts were
+ * made already.
  */
 
 ngx_int_t ngx_mcds_update_again(ngx_mcds_update_t *update);

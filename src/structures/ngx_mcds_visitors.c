@@ -14,7 +14,8 @@
 
 /*
  * the limits of what a worker remembers: the visitors that were counted in the
- * window (their marks), in sets, and numbers of visitors to show
+ * window, as hash sets and the visitors in each set; and the numbers of
+ * visitors to show, one for each key, as their count and bytes
  */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
@@ -193,9 +194,10 @@ ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter, ngx_str_t *key,
     ngx_uint_t  i;
 
     /*
-     * The sum of twelve uniform numbers from 0 to 1 has almost a normal
-     * distribution, of standard deviation 1.  This needs no mathematical
-     * library, whose last digits may differ between hosts.
+     * The noise for the number of visitors is the sum of twelve uniform random
+     * numbers from 0 to 1, which has almost a normal distribution, of standard
+     * deviation 1.  This needs no mathematical library, whose last digits may
+     * differ between hosts.
      */
 
     hash = ngx_mcds_visitors_fnv(NGX_MCDS_FNV_BASIS, key);

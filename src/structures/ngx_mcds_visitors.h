@@ -37,8 +37,8 @@
 #define NGX_MCDS_MAX_SLOTS        60
 
 /*
- * the jitter, in its unit, that adds random noise of 1 % to the number of
- * visitors
+ * the value of the field "jitter" that adds random noise of 1 % to the number
+ * of visitors
  */
 #define NGX_MCDS_JITTER_PERCENT   100
 
@@ -59,13 +59,14 @@ typedef struct {
     uint32_t            interpolate;   /* 1: the number of visitors to show
                                           changes gradually, not only when a
                                           slot (part of the window) ends */
-    ngx_mcds_stat_t    *stat;          /* statistics of the counter, or NULL */
+    ngx_mcds_stat_t    *stat;          /* statistics of the counter of visitors,
+                                          or NULL */
 } ngx_mcds_visitors_t;
 
 
 /*
- * Returns the number of the slot, the part of a visitor counter's window that
- * is counted in at the time now, in seconds since the epoch.
+ * Returns the number of the slot, the part of a visitor counter's window, to
+ * which visits at the time now, in seconds since the epoch, are added.
  */
 
 uint64_t ngx_mcds_visitors_slot(ngx_mcds_visitors_t *visitors, time_t now);
