@@ -48,8 +48,8 @@ ngx_int_t ngx_http_mcds_admission_uses(ngx_http_request_t *r,
 
 
 /*
- * ends the wait of a request for memcached, which counts the uses of the page
- * for mcds_cache_min_uses
+ * the request no longer waits for memcached to count a use of its page, for
+ * mcds_cache_min_uses: the command is canceled
  */
 
 void ngx_http_mcds_admission_hurry(ngx_http_mcds_cache_ctx_t *ctx);

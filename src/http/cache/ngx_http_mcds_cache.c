@@ -420,9 +420,9 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 
 
 /*
- * Returns how long the request may still wait for a page: a request that has
- * waited, but cannot use the page that was built, does not wait for the full
- * limit again.
+ * Returns the rest of "limit", the longest wait of a request for its page: the
+ * limit counts from the request's first wait, even if the request waits again
+ * since it cannot use the page that was built.
  */
 
 static ngx_msec_t
@@ -564,7 +564,7 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
  *
  * A request that has found a streamed page, one that is sent in parts, does
  * the same: a streamed page cannot replace the origin's response, see
- * ngx_http_mcds_instead_body(), but can be served when the copy has ended.
+ * ngx_http_mcds_instead_body(), but can be served when the build has ended.
  */
 
 static ngx_int_t

@@ -50,8 +50,8 @@
 #define NGX_HTTP_MCDS_VALID_ORIGIN  1
 
 /*
- * the maximum bytes of a page's entry without the body: its header, the key,
- * the extensions and the stored headers
+ * the maximum bytes that a page's entry in memcached has before the body: a
+ * binary header, the key, the extensions, and the stored HTTP headers
  */
 #define NGX_HTTP_MCDS_ENTRY_ROOM                                              \
     (NGX_MCDS_ENTRY_HEADER + NGX_MCDS_ENTRY_HEAD)
@@ -344,9 +344,9 @@ struct ngx_http_mcds_cache_ctx_s {
                                                 (X-Forwarded-Host and others),
                                                 see
                                                 ngx_http_mcds_forwarded.h */
-    ngx_http_mcds_cache_conf_t  *forwarded_by;  /* configuration that lists the
-                                                   forwarding headers which the
-                                                   text "forwarded" has */
+    ngx_http_mcds_cache_conf_t  *forwarded_by;  /* configuration that names the
+                                                   forwarding headers of which
+                                                   "forwarded" was made */
     u_char                       route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                    key;
     /*
@@ -376,9 +376,9 @@ struct ngx_http_mcds_cache_ctx_s {
                                               stored compressed */
     ngx_http_mcds_store_t       *store;    /* response that is being stored, or
                                               NULL */
-    ngx_http_mcds_own_t         *own;      /* response to the detached copy of
-                                              the request, which is for this
-                                              request alone; shared by both; or
+    ngx_http_mcds_own_t         *own;      /* uncacheable response that the
+                                              request gets from its detached
+                                              copy; shared by both requests; or
                                               NULL */
     uint64_t                     cas;      /* CAS of the page or other entry
                                               that was found */
@@ -386,7 +386,8 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_http_mcds_variant_ctx_t  vary;
     ngx_mcds_tags_t             *tags;
     uint64_t                     purges;   /* the purge counter of the page's
-                                              server, see ngx_mcds_tag.h */
+                                              memcached server, see
+                                              ngx_mcds_tag.h */
     ngx_http_mcds_purging_t     *purging;
     ngx_msec_t                   start;    /* time when the build of the page
                                               began */
@@ -414,9 +415,10 @@ struct ngx_http_mcds_cache_ctx_s {
     unsigned                     main:1;      /* the cache's context is that of
                                                  a main request or of its
                                                  detached copy */
-    unsigned                     routed:1;    /* the request's route through the
-                                                 locations ends at the location
-                                                 that responds */
+    unsigned                     routed:1;    /* the request has reached the
+                                                 location that responds, where
+                                                 its route through the
+                                                 locations ends */
     unsigned                     rerouted:1;  /* the request's route through
                                                  the locations has changed
                                                  since its page was looked
@@ -471,8 +473,9 @@ struct ngx_http_mcds_cache_ctx_s {
     unsigned                     no_store:1;      /* the response to this
                                                      request is not stored */
     unsigned                     only_if_cached:1;
-    unsigned                     unaccepted:1;    /* the request does not accept
-                                                     the page "snapshot" */
+    unsigned                     unaccepted:1;    /* the request's Cache-Control
+                                                     excludes the page
+                                                     "snapshot" */
     unsigned                     expired:1;       /* the page "snapshot" has
                                                      expired or was purged */
     unsigned                     invalidate:1;    /* the page of the request's
@@ -552,10 +555,10 @@ ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * Call this when the request has reached the location that responds: checks
- * whether the page that was looked up is valid in this location.  NGX_OK: the
- * page is valid; otherwise the results are those of
- * ngx_http_mcds_cache_decide().
+ * Call this when the request has reached the location that responds: applies
+ * the rules of this location, and looks up the page again if it has another
+ * key or pool here.  NGX_OK: no reply of memcached is to come; otherwise the
+ * results are those of ngx_http_mcds_cache_decide().
  */
 
 ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
@@ -563,8 +566,9 @@ ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
 
 /*
  * Call this when the origin has led the request r to another location, as with
- * X-Accel-Redirect: the origin's response is not a page.  NGX_OK: a page of
- * that location may be looked up; NGX_DECLINED: no page is looked up; or an
+ * X-Accel-Redirect: ends the build of the page by r, as the response is not the
+ * page, and prepares the lookup of that location's page, if one is permitted.
+ * NGX_OK; NGX_DECLINED: r is a detached copy, which looks up no page; or an
  * HTTP status.
  */
 

@@ -91,8 +91,8 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t  *sctx;
 
     /*
-     * the request's detached copy needs a context of the cache only for the
-     * state that says that it is a refresh, see ngx_http_mcds_silent()
+     * the last argument, which must not be NULL, only marks the detached copy
+     * as a refresh, which has no client, see ngx_http_mcds_silent()
      */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_cache_refreshed,

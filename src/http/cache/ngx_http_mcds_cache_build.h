@@ -17,17 +17,17 @@
 
 
 /*
- * The request r goes to the origin, and its response ends the build of the
- * page by r.  Returns NGX_DECLINED, or NGX_ERROR when out of memory.
+ * Lets the request r go to the origin to build the page: the response to r
+ * ends the build.  Returns NGX_DECLINED, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * The request r goes to the origin, but does not build the page for other
- * requests.  store: the response may be stored nevertheless.  Returns
- * NGX_DECLINED, or NGX_ERROR when out of memory.
+ * Lets the request r go to the origin without a build: no other request waits
+ * for the response to r.  store: the response may be stored nevertheless.
+ * Returns NGX_DECLINED, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
@@ -54,7 +54,8 @@ ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 /*
  * Starts a rebuild of the page of the request r, which has been purged; cas is
  * that of the item which the purge has left.  Returns NGX_AGAIN; NGX_OK if
- * ctx->outcome is known already; NGX_ERROR when out of memory.
+ * ctx->outcome says already whether this request may build the page; NGX_ERROR
+ * when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
@@ -62,9 +63,9 @@ ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     uint64_t cas);
 
 /*
- * Call this when a request that rebuilds its page after a purge may build it
- * or not, as ctx->outcome says.  Returns 1 if a detached copy of the request
- * rebuilds the page in the background.
+ * Continues a rebuild by ngx_http_mcds_cache_rebuild() when ctx->outcome says
+ * whether this request may build the purged page: if so, a detached copy of the
+ * request builds it in the background.  Returns 1 if the copy was created.
  */
 
 ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,

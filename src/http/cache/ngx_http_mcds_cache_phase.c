@@ -93,8 +93,8 @@ ngx_http_mcds_phase_init(ngx_conf_t *cf)
 
 
 /*
- * in the phase of the cache the purge of a page comes first, so that the purge
- * request is not counted by other features
+ * in the phase of the cache the purge of a page comes first, so that mcds does
+ * not count the purge request for its limits and counters
  */
 
 static ngx_int_t
@@ -202,9 +202,10 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
 
 /*
- * A request that was already decided on, to be served or to go to the origin,
- * runs the phase of the cache again in another location.  NGX_OK: a page of
- * that location may be looked up, and the location's counters may be read.
+ * Handles a request that runs the phase of the cache again in another location,
+ * after it was decided whether it is served or goes to the origin.  NGX_OK: a
+ * page of that location may be looked up, and the location's counters may be
+ * read; NGX_DECLINED: neither, as the request is a detached copy.
  */
 
 static ngx_int_t

@@ -113,7 +113,8 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
     }
 
     /*
-     * sets the request's route through the locations as if no redirect follows
+     * the request's route through the locations is the one taken so far: a
+     * redirect that follows changes the route
      */
 
     if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
@@ -177,8 +178,8 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     }
 
     /*
-     * the request is for an error page, which is about the request for another
-     * location: the cache is not used
+     * the request was redirected to an error page, whose content is about the
+     * failed request: the cache is not used
      */
 
     if (r->err_status) {
@@ -348,8 +349,8 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         }
 
         /*
-         * the purge counter of the page's server must be known before the
-         * origin is asked
+         * the purge counter of the page's memcached server must be known
+         * before the origin is asked
          */
 
         return (ngx_http_mcds_tagging->start(r, ctx, ccf) == NGX_OK)
@@ -439,8 +440,8 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     /*
-     * the origin has led the request to another location: its page is looked
-     * up when the rules of that location have been checked
+     * the origin has led the request to another location: the page of that
+     * location is looked up when the location's rules have been checked
      */
 
     ngx_http_mcds_cache_forget(ctx);

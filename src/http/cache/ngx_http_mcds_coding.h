@@ -130,9 +130,9 @@ ngx_int_t ngx_http_mcds_decode_begin(ngx_http_request_t *r,
 
 /*
  * Decompresses more of the body of a page: *out is the next part, or NULL.
- * NGX_DONE: the body is complete; NGX_AGAIN: ctx->stream will call back;
- * NGX_BUSY: buffers have to be freed first, or other requests have their turn;
- * NGX_ERROR.
+ * NGX_DONE: the body is complete; NGX_AGAIN: the next part of the stored body
+ * has not come from memcached; NGX_BUSY: buffers have to be freed first, or
+ * other requests have their turn; NGX_ERROR.
  */
 
 ngx_int_t ngx_http_mcds_decode_take(ngx_http_request_t *r,

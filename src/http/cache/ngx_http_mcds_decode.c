@@ -291,8 +291,8 @@ ngx_http_mcds_decode_take(ngx_http_request_t *r,
 
 
 /*
- * returns a free buffer for the decompressed body of a page, emptied; or a
- * busy one if none is free; NULL when out of memory
+ * returns a free buffer for the decompressed body of a page, emptied; or, if
+ * all buffers are still being sent, one of these; NULL when out of memory
  */
 
 static ngx_http_mcds_room_t *

@@ -25,9 +25,9 @@
 
 
 /*
- * the size of a response, in bytes, above which the upstream of a refresh is
- * unbuffered, so that the cache can hold the upstream back while memcached is
- * slower; also if the length is unknown
+ * the size of a response, in bytes, above which the upstream of a refresh (a
+ * detached copy that builds the page) is unbuffered, so that the cache can hold
+ * the upstream back while memcached is slower; also if the size is unknown
  */
 #define NGX_HTTP_MCDS_UNBUFFERED  (1024 * 1024)
 
@@ -212,7 +212,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
 /*
  * sends the stored page in place of the origin's response, or status 502; a
- * refresh sends nothing
+ * background refresh of a page sends nothing
  */
 
 static ngx_int_t
@@ -401,9 +401,9 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
 
 /*
- * Returns 1 if a refresh does not store the origin's response, so that the
- * rest of a long or endless body need not be read.  A short body is read, so
- * that the connection to the origin can be reused.
+ * Returns 1 if a background refresh of a page does not store the origin's
+ * response, so that the rest of a long or endless body need not be read.  A
+ * short body is read, so that the connection to the origin can be reused.
  */
 
 static ngx_uint_t
@@ -454,10 +454,10 @@ ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Returns 1 if the data of an origin's response may be held back.  A refresh
- * ends when its upstream ends, so its data may be held only if there is no
- * event pipe in between.  A buffer with flags is never held: it may be the
- * last.
+ * Returns 1 if the data of an origin's response may be held back.  A background
+ * refresh of a page ends when its upstream ends, so its data may be held only
+ * if there is no event pipe in between.  A buffer with flags is never held: it
+ * may be the last.
  */
 
 static ngx_uint_t

@@ -146,8 +146,8 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     for (validator = ngx_http_mcds_validators; validator->len; validator++) {
 
         /*
-         * an ETag or Last-Modified in the response that the client does not
-         * get is not stored with the page
+         * an ETag or Last-Modified that the location hides from the client is
+         * not stored with the page, and is not compared
          */
 
         new = ngx_http_mcds_head_find(&r->headers_out.headers, validator);

@@ -210,9 +210,9 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
         || !ngx_mcds_same(&key, &ctx->key))
     {
         /*
-         * the page of an unsafe request's URI has different keys in two
-         * locations, as for requests with other methods: the pages of both
-         * keys are invalidated
+         * in the location that responds, the page of the unsafe request's URI
+         * has another key or pool than in the location where the request
+         * began: the pages of both are invalidated
          */
 
         ctx->asked_key = ctx->key;

@@ -34,9 +34,10 @@ ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Call this when an unsafe request has reached a location that responds, where
- * the page of its URI may have another key.  Returns NGX_OK, or NGX_ERROR when
- * out of memory.
+ * Call this when an unsafe request has reached the location that responds: if
+ * the page of the request's URI has another key there, sets ctx->key to that
+ * key and ctx->asked_key to the key before, to invalidate both pages.  Returns
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,

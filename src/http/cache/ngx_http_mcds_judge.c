@@ -195,8 +195,8 @@ ngx_http_mcds_judge_client(ngx_http_request_t *r,
 
 
 /*
- * judges a page by its tags: one that was purged by tag counts as expired,
- * also if the purge is uncertain
+ * judges a page by its tags: after a purge by tag, it counts as expired or as
+ * deleted; if memcached cannot tell whether it was purged, as expired
  */
 
 static ngx_uint_t

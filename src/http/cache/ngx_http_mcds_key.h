@@ -17,9 +17,9 @@
 
 
 /*
- * Makes the key of the page of the request r: site and key, see
- * ngx_http_mcds_site.h.  NGX_DECLINED: the page has no key, and is not cached;
- * NGX_ERROR: out of memory.
+ * Makes the key of the page of the request r, which begins with the name of the
+ * site, see ngx_http_mcds_site.h.  NGX_DECLINED: the page has no key, and is
+ * not cached; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,

@@ -624,9 +624,9 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * The page that the key leads to was made by another route through the
- * configuration.  A list of routes replaces the page, and from then on leads
- * to the pages of all routes.
+ * Handles a page that was made by another route (way through the locations)
+ * than the request has taken: replaces the page by a list of variants, which
+ * from then on leads to one page for each route.
  */
 
 static ngx_int_t

@@ -29,11 +29,11 @@ ngx_int_t ngx_http_mcds_lookup(ngx_http_request_t *r,
 
 
 /*
- * Call this when memcached has answered a lookup of a page.  NGX_OK:
- * ctx->snapshot, if not NULL, is not a list of variants that leads elsewhere,
- * and was made by the route of the request; NGX_AGAIN: another reply is to
- * come; NGX_BUSY: the page is not cached, since its lists of variants keep
- * changing; NGX_ERROR: out of memory.
+ * Call this when memcached has answered a lookup of a page: if a list of
+ * variants was found, looks up the variant that the request needs.  NGX_OK: the
+ * lookup has ended, ctx->snapshot is the page or other entry that was found, or
+ * NULL; NGX_AGAIN: another reply is to come; NGX_BUSY: the page is not cached,
+ * since its lists of variants keep changing; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_end(ngx_http_request_t *r,

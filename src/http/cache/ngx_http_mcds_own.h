@@ -79,16 +79,17 @@ void ngx_http_mcds_own_body(ngx_http_request_t *r,
 ngx_uint_t ngx_http_mcds_own_taking(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * called for the detached copy of a request: its response has ended, or is not
- * one to keep for the client's request
+ * called for the detached copy of a request, when its response has ended, or is
+ * not kept for the client's request: separates the two requests, and wakes the
+ * client's request if it waits
  */
 
 void ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * called for the client's request and for its detached copy, when that request
- * is freed: separates the two
+ * called when the client's request, or its detached copy, is freed: separates
+ * the two requests
  */
 
 void ngx_http_mcds_own_cleanup(ngx_http_mcds_cache_ctx_t *ctx);

@@ -41,8 +41,8 @@ typedef struct {
     ngx_uint_t                    what;
     ngx_str_t                     text;      /* the key, tag or host to purge,
                                                 in the memory of the request */
-    ngx_str_t                     name;      /* for a key: the name of the page
-                                                to purge */
+    ngx_str_t                     name;      /* for a key: the key with the name
+                                                of its site */
     ngx_uint_t                    other;     /* 1: the key is the one with the
                                                 other scheme, "http" or
                                                 "https" */
@@ -56,8 +56,8 @@ typedef struct {
 
 
 typedef struct {
-    ngx_uint_t                    how;       /* kind of the purges,
-                                                ngx_mcds_purge_e */
+    ngx_uint_t                    how;       /* purged pages expire, or are
+                                                deleted, ngx_mcds_purge_e */
     ngx_str_t                     site;      /* site to which all keys in the
                                                 purge request belong */
 } ngx_http_mcds_purge_how_t;

@@ -26,8 +26,8 @@ typedef enum {
 struct ngx_http_mcds_purge_s {
     ngx_uint_t                    mode;      /* "mode=" of mcds_purge_api: how
                                                 pages are purged */
-    ngx_uint_t                    how;       /* kind of the purges by
-                                                mcds_purge_api,
+    ngx_uint_t                    how;       /* pages that mcds_purge_api
+                                                purges expire, or are deleted,
                                                 ngx_mcds_purge_e */
     ngx_str_t                     method;
     ngx_array_t                  *when;      /* conditions of mcds_purge_api

@@ -527,8 +527,8 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     /*
-     * a header with no-cache that the location hides is not stored with the
-     * page, and a 304 need not repeat it
+     * if neither the 304 nor the page's stored headers set a lifetime, no-cache
+     * stays: it may have come in a header that the location hides
      */
 
     if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
@@ -563,7 +563,10 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* returns 1 if no header of the 304 tells how long the page may be used */
+/*
+ * returns 1 if no header of a 304, or of the page that it confirms, tells how
+ * long the page may be used
+ */
 
 static ngx_uint_t
 ngx_http_mcds_says_nothing(ngx_mcds_response_t *response)

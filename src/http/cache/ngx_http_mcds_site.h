@@ -48,8 +48,8 @@ ngx_int_t ngx_http_mcds_site_add(ngx_http_request_t *r, ngx_str_t *site,
     ngx_str_t *key);
 
 /*
- * returns the part of a page's key behind the name of the site; it points into
- * name
+ * returns the part of a page's key, "name", behind the name of the site; it
+ * points into the key
  */
 
 ngx_str_t ngx_http_mcds_site_key(ngx_str_t *name);

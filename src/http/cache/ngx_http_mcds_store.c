@@ -138,8 +138,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
     store->expected = length;
 
     /*
-     * a page that is revalidated for each request must not be streamed (sent
-     * in parts), since a streamed page cannot replace a 304
+     * a page that is revalidated for each request is not compressed: a long
+     * one would be streamed (sent in parts), and could not replace a 304
      */
 
     store->compress = (ccf->compress
@@ -802,10 +802,10 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
 
 
 /*
- * Fails the build of a page if the origin has broken off its response.  A
- * response that violates its protocol, as by an invalid chunk or RST_STREAM,
- * ends the request at once, without a flush, as a client does that leaves; but
- * then the client's connection has no error.
+ * Fails the build of a page if the origin has broken off its response.  If the
+ * response violates its protocol, as by an invalid chunk or RST_STREAM, the
+ * request ends at once, without a flush.  So it does if the client leaves, but
+ * only then the client's connection has an error.
  */
 
 void

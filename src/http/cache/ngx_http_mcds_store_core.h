@@ -32,12 +32,13 @@ struct ngx_http_mcds_store_s {
     ngx_mcds_split_t          *split;  /* stores the page's body in parts; NULL:
                                           the body is stored in one item with
                                           the headers */
-    size_t                     limit;  /* maximum bytes of the page's entry in
-                                          the item "value" */
-    off_t                      length; /* length of the response's body so
-                                          far */
-    off_t                      expected; /* length of the response's body; -1:
-                                            unknown */
+    size_t                     limit;  /* maximum bytes of "value", the page's
+                                          item: a longer body is stored in
+                                          parts */
+    off_t                      length; /* bytes of the response's body that
+                                          have come so far */
+    off_t                      expected; /* length of the whole body of the
+                                            response; -1: unknown */
     off_t                      stored; /* bytes of the body stored so far,
                                           after compression */
 
@@ -54,8 +55,9 @@ struct ngx_http_mcds_store_s {
 
 
 /*
- * Stores more of the response's body in the page.  NGX_OK; NGX_ERROR: failed;
- * any other result: the body cannot be stored.
+ * Stores more of the response's body in the page.  NGX_OK; NGX_ERROR: the build
+ * of the page fails, as when out of memory; any other result: the page is not
+ * cacheable, since its body cannot be stored.
  */
 
 ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
@@ -63,8 +65,7 @@ ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
 
 /*
  * Ends the body of the response that is stored, and writes its lengths to the
- * page's entry.  NGX_OK; NGX_ERROR: failed; any other result: the body cannot
- * be stored.
+ * page's entry.  The results are those of ngx_http_mcds_store_data().
  */
 
 ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
@@ -73,8 +74,9 @@ ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
 /*
  * From here on the body of the response is stored in parts while it comes.  If
  * memcached refuses parts, requests that wait for the page get the body from
- * memory, up to a limit: NGX_DECLINED, or NGX_BUSY above the limit.
- * NGX_ERROR: out of memory.
+ * memory, up to a limit: NGX_DECLINED, or NGX_BUSY above the limit.  NGX_BUSY
+ * also for a page with no-cache, whose body must not be in parts; NGX_ERROR:
+ * out of memory.
  */
 
 ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,

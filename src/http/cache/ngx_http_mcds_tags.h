@@ -29,7 +29,8 @@
  * store: sets *ext to the extension for the tags of a page to be stored.
  * NGX_OK; NGX_DECLINED: the tags cannot be stored; NGX_ERROR: out of memory.
  *
- * renew: updates the extension of a page that the origin has confirmed.
+ * renew: updates the purge counter in the entry of a page that the origin has
+ * confirmed.
  * NGX_OK, or NGX_ERROR when out of memory.
  *
  * hurry, free, check, purge: see ngx_mcds_tag.h.

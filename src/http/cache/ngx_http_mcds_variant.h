@@ -42,11 +42,10 @@ ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
 
 
 /*
- * Call this if the entry under the key, a page or a list of variants, does not
- * distinguish routes, see ngx_http_mcds_route.h, and the request has taken
- * another route: stores a list that distinguishes routes in its place.
- * NGX_AGAIN: look the key up again after that; NGX_BUSY: the page is not
- * cached; NGX_ERROR: out of memory.
+ * Call this if the page was made by another route (way through the locations)
+ * than the request has taken: replaces the page, or its list of variants, by a
+ * list that distinguishes routes.  NGX_AGAIN: look up the page again after
+ * that; NGX_BUSY: the page is not cached; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_variant_fork(ngx_http_request_t *r,

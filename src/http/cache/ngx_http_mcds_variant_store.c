@@ -32,8 +32,8 @@
 
 
 /*
- * the number of variants that are dropped from a page's list of variants at a
- * time: 2, in case the limit was lowered
+ * the maximum number of variants that are dropped from a page's list at a time:
+ * 2, since a list must shrink if mcds_cache_max_variants was lowered
  */
 #define NGX_HTTP_MCDS_DROPPED     2
 
@@ -98,13 +98,13 @@ struct ngx_http_mcds_put_s {
     u_char                      hash[NGX_MCDS_VARIANT_LEN];
     u_char                      dropped[NGX_HTTP_MCDS_DROPPED]
                                         [NGX_MCDS_VARIANT_LEN];
-    ngx_uint_t                  ndropped;   /* number of variants, by their
-                                               hashes, that are dropped from the
-                                               page's list */
+    ngx_uint_t                  ndropped;   /* number of hashes in "dropped",
+                                               of the variants that are dropped
+                                               from the page's list */
 
-    uint64_t                    cas;        /* CAS of the page that is replaced
-                                               by a response which is not from
-                                               a build */
+    uint64_t                    cas;        /* CAS of the page to replace, if
+                                               the request stores its response
+                                               without a build of the page */
     ngx_uint_t                  replace;
     ngx_uint_t                  max;
     uint32_t                    ttl;        /* time to live of a variant that
@@ -305,8 +305,9 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * takes over the build of the variant to be stored, if any, as the last step
- * that may fail
+ * makes the waiters by which a variant and the page's list of variants are
+ * stored; takes over the request's build of the variant, if any, when no other
+ * step may fail
  */
 
 static ngx_int_t
@@ -640,8 +641,8 @@ ngx_http_mcds_put_drops(ngx_http_mcds_put_t *put, u_char *hash)
 
 
 /*
- * removes the variants that were dropped from a page's list, to free memory in
- * memcached
+ * lets the variants that were dropped from a page's list expire soon, to free
+ * memory in memcached
  */
 
 static void
@@ -669,8 +670,8 @@ ngx_http_mcds_put_retired(void *data, ngx_uint_t rc, ngx_uint_t found,
     uint64_t cas)
 {
     /*
-     * does nothing: a variant that was dropped and that memcached could not
-     * remove stays until it is evicted
+     * does nothing: if memcached has not set the new expiry of a dropped
+     * variant, the variant stays until it expires or is evicted
      */
 }
 
