@@ -33,6 +33,8 @@ http {
     mcds_cache on;
     mcds_cache_dry_run DRY;
     mcds_cache_uncacheable 3s;
+    mcds_cache_early 100;
+    mcds_cache_status_header on;
     server {
         listen 127.0.0.1:%%PORT%%;
         location / {
@@ -50,7 +52,9 @@ sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 
 is(status($h->get('/a')), 'MISS answer 1', 'the first is a miss');
 ok(page_wait($m, key('/a')), 'and stored');
-is(status($h->get('/a')), 'HIT_DRY_RUN answer 2', 'a hit that is not served');
+my $r = $h->get('/a');
+is(status($r), 'HIT_DRY_RUN answer 2', 'a hit that is not served');
+like($r->header('Cache-Status'), qr/^mcds; fwd=bypass; /, 'but bypassed');
 is(status($wet->get('/a')), 'HIT answer 1', 'it is there');
 is($h->get('/a')->header('Age'), undef, 'no sign of a cache');
 
@@ -73,9 +77,23 @@ $o->set('/a', { status => 500, body => 'error' });
 is($h->get('/a')->status(), 500, 'an error is shown');
 $o->set('/a', undef);
 
+# a page that is built again before it expires is a hit
+
+ok(wait_for(sub {
+    my $e = page_decode(page_wait($m, key('/a')));
+
+    return 1 if $e->{body} ne 'answer 6';
+
+    $m->set(key('/a'), page_encode(%$e, took => 3_600_000));
+    $r = $h->get('/a');
+
+    return 0;
+}), 'built early');
+like(status($r), qr/^HIT_DRY_RUN /, 'early: a hit');
+
 # conditional requests and ranges are the client's
 
-my $r = $h->get('/r', headers => { Range => 'bytes=0-2' });
+$r = $h->get('/r', headers => { Range => 'bytes=0-2' });
 is(($o->requests('/r'))[0]->{headers}{range} // ($o->requests('/r'))[1]
     ->{headers}{range}, 'bytes=0-2', 'the origin gets the range');
 

@@ -478,7 +478,13 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         }
 
         if (ctx->waiter.refresh) {
-            ctx->status = NGX_HTTP_MCDS_STALE;
+
+            /* a page that is rebuilt early is a hit still */
+
+            if (ctx->status != NGX_HTTP_MCDS_HIT) {
+                ctx->status = NGX_HTTP_MCDS_STALE;
+            }
+
             return ngx_http_mcds_cache_fill(r, ctx);
         }
 

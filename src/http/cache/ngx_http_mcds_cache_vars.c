@@ -326,6 +326,15 @@ ngx_http_mcds_cache_vars_forward(u_char *p, ngx_http_request_t *r,
         p = ngx_sprintf(p, "; fwd=stale");
         break;
 
+    case NGX_HTTP_MCDS_HIT:
+
+        if (ctx->dry) {
+            p = ngx_sprintf(p, "; fwd=bypass");
+            break;
+        }
+
+        /* fall through */
+
     default:
         p = ngx_sprintf(p, "; fwd=%s",
                         ctx->vary.list ? "vary-miss" : "uri-miss");
