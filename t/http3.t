@@ -46,6 +46,7 @@ http {
         ssl_certificate_key $key;
 
         mcds_cache on;
+        mcds_cache_session_cookies PHPSESSID;
         add_header X-Cache \$mcds_cache_status always;
         add_header X-Key   \$mcds_cache_key always;
 
@@ -130,6 +131,11 @@ is($h->get('/h', headers => [Host => 'localhost'])->header('x-key'),
 is_deeply([map { $_->{headers}{'x-host'} } $o->requests('/a'),
     $o->requests('/b')], ['localhost', 'localhost'],
     '$http_host, in both protocols');
+
+$h->get('/b', headers => [Cookie => 'PHPSESSID=1']);
+$h->get('/b', method => 'POST');
+is_deeply([map { $_->{headers}{'x-host'} } ($o->requests('/b'))[1, 2]],
+    ['localhost', 'localhost'], 'also of requests that bypass the cache');
 
 $h->get('/set', host => 'localhost:8443');
 is(($o->requests('/set'))[0]{headers}{'x-host'}, 'localhost:8443',

@@ -54,7 +54,11 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 
     ngx_http_mcds_route_begin(r, ctx);
 
-    if (ngx_http_mcds_invalidate_start(r, ctx) != NGX_OK) {
+    /* an origin gets Host for requests that bypass the cache, too */
+
+    if (ngx_http_mcds_key_host(r) != NGX_OK
+        || ngx_http_mcds_invalidate_start(r, ctx) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

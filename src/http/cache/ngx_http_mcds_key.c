@@ -39,9 +39,6 @@ typedef struct {
 
 static ngx_int_t ngx_http_mcds_default_key(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
-#ifdef NGX_HTTP_VERSION_30
-static ngx_int_t ngx_http_mcds_key_host(ngx_http_request_t *r);
-#endif
 static ngx_int_t ngx_http_mcds_key_port(ngx_http_request_t *r,
     ngx_str_t *port);
 static ngx_int_t ngx_http_mcds_key_args(ngx_http_request_t *r,
@@ -91,11 +88,9 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 {
     ngx_int_t  rc;
 
-#ifdef NGX_HTTP_VERSION_30
     if (ngx_http_mcds_key_host(r) != NGX_OK) {
         return NGX_ERROR;
     }
-#endif
 
     if (ccf->cache_key == NULL) {
         rc = ngx_http_mcds_default_key(r, ccf, key);
@@ -237,19 +232,10 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
 }
 
 
-#ifdef NGX_HTTP_VERSION_30
-
-/*
- * Adds a Host header to a request of HTTP/3: from ":authority", nginx makes a
- * Host header for HTTP/2, but not for HTTP/3.  Requests of all protocols share
- * a page, so the origin must get the same Host, be it by $http_host or by a
- * FastCGI parameter.  The header becomes the first part of the request's list
- * of headers: the parts behind may be shared with the main request.
- */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_key_host(ngx_http_request_t *r)
 {
+#ifdef NGX_HTTP_VERSION_30
     ngx_uint_t                  i, n;
     ngx_list_t                 *headers;
     ngx_list_part_t            *part;
@@ -329,10 +315,10 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
         }
     }
 
+#endif
+
     return NGX_OK;
 }
-
-#endif
 
 
 /*

@@ -26,6 +26,17 @@ ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
 
 /*
+ * Adds a Host header to a request of HTTP/3: from ":authority", nginx makes a
+ * Host header for HTTP/2, but not for HTTP/3.  Requests of all protocols share
+ * a page, so the origin must get the same Host, be it by $http_host or by a
+ * FastCGI parameter.  The header becomes the first part of the request's list
+ * of headers: the parts behind may be shared with the main request.  If the
+ * request has a Host header, nothing is done.  NGX_ERROR: out of memory.
+ */
+
+ngx_int_t ngx_http_mcds_key_host(ngx_http_request_t *r);
+
+/*
  * Returns 1 if a name, up to end, matches the pattern p, up to last, in which
  * "*" stands for any number of characters.
  */
