@@ -290,9 +290,10 @@ u_char *ngx_mcds_decimal(u_char *p, uint64_t n);
 
 
 /*
- * Returns 1 if the text equals the name, which is as long, without regard to
- * case.  A name consists of letters, digits, hyphens and slashes.  Of these
- * only letters have bit 0x40, and the two cases of a letter differ in bit 0x20.
+ * Returns 1 if a text equals a name of the same length, such as that of a
+ * header, without regard to case.  Of the bytes of a name (letters, digits,
+ * hyphens and slashes) only letters have bit 0x40, and the two cases of a
+ * letter differ in bit 0x20.
  */
 
 static ngx_inline ngx_uint_t

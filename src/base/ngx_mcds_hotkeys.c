@@ -56,10 +56,10 @@ typedef struct {
  */
 
 struct ngx_mcds_hotkeys_place_s {
-    /* the place of the next worker's hot keys */
+    /* the place in shared memory for the hot keys of the next worker */
     ngx_mcds_hotkeys_place_t    *next;
 
-    /* the second in which the place of the first worker's hot keys was made */
+    /* the second in which this place for a worker's hot keys was made */
     ngx_uint_t                   since;
 
     ngx_atomic_t                 pid;
@@ -99,7 +99,7 @@ ngx_mcds_hotkeys_zone(ngx_mcds_hotkeys_place_t **places, ngx_uint_t workers,
     fit = ngx_min(workers, max / sizeof(ngx_mcds_hotkeys_place_t));
 
     /*
-     * the places of workers in shared memory are never freed: a worker of an
+     * the places for hot keys in shared memory are never freed: a worker of an
      * older configuration may still write its hot keys there
      */
 
@@ -190,8 +190,8 @@ ngx_mcds_hotkeys_inherit(ngx_mcds_hotkeys_t *hotkeys)
     if (place->version & 1) {
 
         /*
-         * the previous worker was killed while it wrote its hot keys to shared
-         * memory: they may be torn
+         * the worker that had this place in shared memory before was killed
+         * while it wrote its hot keys: they may be torn
          */
 
         for (kind = 0; kind < NGX_MCDS_HOTKEYS_KINDS; kind++) {
@@ -322,9 +322,9 @@ ngx_mcds_hotkeys_publish(ngx_mcds_hotkeys_t *hotkeys)
     }
 
     /*
-     * A previous worker may still be writing its hot keys.  It has lost its
-     * place in shared memory, whose "pid" is that of this worker; the place is
-     * consistent again after this worker has written.
+     * The worker that had this place in shared memory before may still be
+     * writing its hot keys there.  "pid" says that the place is now this
+     * worker's; it is consistent again after this worker has written.
      */
 
     version = place->version | 1;
@@ -360,8 +360,8 @@ ngx_mcds_hotkeys_write(ngx_mcds_hotkeys_list_t *list, ngx_mcds_topk_t *table)
 
         /*
          * a part of a hot key's count, the error, may come from requests for
-         * the key whose place it has taken: publish count - error, the lower
-         * bound, as the weight of the key
+         * another key, which this key has evicted: publish count - error, the
+         * lower bound, as the weight of the key
          */
 
         item->weight = ranked->count - ranked->error;
@@ -512,7 +512,8 @@ ngx_mcds_hotkeys_copy(ngx_mcds_hotkeys_place_t *place, ngx_uint_t kind,
 
 /*
  * Returns the weight that a key would have now if it had been requested once
- * each second since the first worker's place was made.
+ * each second since this host began to count hot keys, when the first place for
+ * them was made.
  */
 
 static uint64_t

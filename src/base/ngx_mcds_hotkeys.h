@@ -27,7 +27,10 @@
 #include "ngx_mcds_topk.h"
 
 
-/* the number of keys of each kind that a worker watches to find the hot ones */
+/*
+ * the number of keys of each kind (pages, counters, visitors) that a worker
+ * watches to find the hot ones
+ */
 #define NGX_MCDS_HOTKEYS_KEYS     64
 
 /*
@@ -118,10 +121,10 @@ ngx_uint_t ngx_mcds_hotkeys_zone(ngx_mcds_hotkeys_place_t **places,
 
 
 /*
- * Creates the hot keys of a worker, by its number.  The new worker continues
- * with the keys that the previous worker of this number has published; from
- * then on the previous one, which may still be running, publishes no more.
- * Returns NULL if out of memory.
+ * Creates the list of hot keys of the worker with this number.  It begins with
+ * the keys that the previous worker of this number has published; the previous
+ * worker may still be running, but publishes no more from then on.  Returns
+ * NULL if out of memory.
  */
 
 ngx_mcds_hotkeys_t *ngx_mcds_hotkeys_create(ngx_mcds_hotkeys_place_t *places,

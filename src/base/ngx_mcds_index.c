@@ -158,8 +158,8 @@ ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node)
 
 
 /*
- * frees the least recently used of the idle nodes, which an index of nodes by
- * key keeps only while it has room
+ * frees the least recently used of the idle nodes of an index, which are kept
+ * only while the index has room
  */
 
 static void

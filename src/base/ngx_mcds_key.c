@@ -41,8 +41,9 @@ ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 
 /*
- * Builds a key of memcached.  If it cannot have base and suffix as they are,
- * the text mark and the hash of both replace them.
+ * Builds a key of memcached: the prefix, base and suffix.  If base and suffix
+ * cannot stand in a key as they are, their SHA-1 after "mark", which is "sha1:"
+ * or "<sha1:", replaces them.
  */
 
 static void

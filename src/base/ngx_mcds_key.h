@@ -25,8 +25,8 @@
 
 
 /*
- * A key as memcached gets it.  The bytes behind the prefix choose the server,
- * as libmemcached leaves its namespace out of the hash.
+ * A key as memcached gets it.  A hash of the bytes after the prefix chooses the
+ * server, as with libmemcached, whose prefix, the namespace, is not hashed.
  */
 
 typedef struct {
@@ -55,8 +55,8 @@ void ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 /*
  * Builds the key of a page, or of an item that belongs to a page, as
- * ngx_mcds_key_build() does.  The text begins with "<", and is replaced by
- * "<sha1:" and the digits if it cannot be used as it is.  As neither a prefix
+ * ngx_mcds_key_build() does.  The text begins with "<"; if it cannot be used as
+ * it is, "<sha1:" and the digits of its SHA-1 replace it.  As neither a prefix
  * nor any other key contains "<", no configuration can give the key of a page
  * to anything else.
  */
@@ -66,8 +66,8 @@ void ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 
 /*
- * Builds the key in memcached of a text, which may name a page, without prefix
- * and suffix, to show it in a log: the key is printable.
+ * Builds the key for memcached from a text alone, which may be the key of a
+ * page, without prefix and suffix, to write it to a log: the key is printable.
  */
 
 void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);

@@ -11,8 +11,8 @@
 
 
 /*
- * The sums of a family of statistics that a sample of the history has: n sums,
- * from the one with the index "first" on.
+ * The sums of one family of statistics that each sample of the history copies:
+ * n sums, from the one with the index "first" on.
  */
 
 typedef struct {

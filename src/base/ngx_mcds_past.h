@@ -47,8 +47,8 @@ size_t ngx_mcds_past_size(void);
 
 
 /*
- * Takes a sample of all sums of statistics if the current minute has none; now
- * is in seconds since the epoch.
+ * Takes a sample of the statistics of caches and servers, if the history has
+ * none of the current minute; now is in seconds since the epoch.
  */
 
 void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,
@@ -59,9 +59,10 @@ void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,
  * Reads the n-th sample of the history: 0 is the oldest, NGX_MCDS_PAST_SAMPLES
  * - 1 the latest.  Returns NGX_DECLINED if there is no such sample.
  *
- * *time is in seconds since the epoch.  For caches a sample has the requests by
- * status, the requests of the origin and the builds by their end; for servers
- * it has the latency.  All other totals are set to 0.
+ * *time, when the sample was taken, is in seconds since the epoch.  For caches
+ * a sample has the requests by status, those that went to the origin, and the
+ * builds of pages by how they ended; for servers it has the latency.  All other
+ * totals are set to 0.
  */
 
 ngx_int_t ngx_mcds_past_read(ngx_mcds_past_t *past, ngx_uint_t n,

@@ -25,7 +25,7 @@
 #include <ngx_core.h>
 
 
-/* the bytes of freed memory that a worker keeps at most */
+/* the bytes of freed memory that a worker keeps at most for later values */
 #define NGX_MCDS_SPARE_SIZE       (8 * 1024 * 1024)
 
 /*
@@ -54,9 +54,9 @@ void ngx_mcds_spare_free(void *p, size_t size);
 
 /*
  * Frees the memory that the worker keeps for later values but has not used for
- * NGX_MCDS_SPARE_AGE, and returns the number of bytes that it still keeps.  The
- * caller calls this function from time to time after each call of
- * ngx_mcds_stat_wake(), until it returns 0.
+ * NGX_MCDS_SPARE_AGE, and returns the number of bytes that it still keeps.  A
+ * timer, which ngx_mcds_stat_wake() starts, calls this function periodically
+ * until it returns 0.
  */
 
 size_t ngx_mcds_spare_age(void);

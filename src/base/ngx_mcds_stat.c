@@ -280,8 +280,8 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
     if (ngx_mcds_stat_others_down(stat)) {
 
         /*
-         * the breaker of another worker opened at the same time, and that
-         * worker did not report it
+         * the breaker of another worker has opened meanwhile: "told" must still
+         * say that the log has reported the server as down
          */
 
         (void) ngx_atomic_cmp_set(told, 0, 1);

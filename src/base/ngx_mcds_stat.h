@@ -69,8 +69,8 @@ typedef enum {
 #define NGX_MCDS_KIND_LIST(X)                                                 \
     X(NUMBER, "counter")                                                      \
     X(VISITORS, "visitors")                                                   \
-    X(KEYS, "keys")               /* all counters that clients change by a    \
-                                     location with mcds_counter_api */        \
+    X(KEYS, "keys")               /* all counters of a location with          \
+                                     mcds_counter_api, counted together */    \
     X(TOP, "top")
 
 #define ngx_mcds_stat_kind(name, word)  NGX_MCDS_STAT_##name,
@@ -263,8 +263,8 @@ typedef struct {
     uint64_t                 connections;
     uint64_t                 open;      /* number of workers whose breaker is
                                            open */
-    uint64_t                 open_since;  /* when the first of the open breakers
-                                             opened */
+    uint64_t                 open_since;  /* when the first of these workers'
+                                             breakers opened */
     uint64_t                 retry;     /* time of the earliest of the workers'
                                            next probes */
     uint64_t                 usage[NGX_MCDS_USAGE_LAST];
@@ -292,9 +292,10 @@ typedef struct {
 
 
 /*
- * Bytes of this worker that depend on the behavior of clients, each bounded by
- * its owner: stored responses that their clients have not read yet, bodies in
- * parts that are being stored, and the pages in the worker's memory.
+ * Memory of this worker that depends on the behavior of clients, in bytes: of
+ * stored responses that their clients have not read yet, of long bodies that
+ * are being stored as several items, and of the pages in the worker's memory.
+ * Each of the three is bounded by the code that uses it.
  */
 
 typedef struct {
@@ -463,8 +464,8 @@ void ngx_mcds_stat_time(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_msec_t ms);
 
 
 /*
- * Adds a duration in milliseconds to a histogram of the statistics: sums[i] is
- * the total of all durations, the buckets follow.  stat may be NULL.
+ * Reads the totals of the statistics over all workers from shared memory.
+ * Returns NGX_DECLINED if the statistics have no shared memory.
  */
 
 ngx_int_t ngx_mcds_stat_read(ngx_mcds_stat_t *stat,

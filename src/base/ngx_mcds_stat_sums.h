@@ -136,8 +136,8 @@ typedef enum {
     NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api to renew or
                                      release a lock */
     NGX_MCDS_LOCKS_RELEASE,
-    NGX_MCDS_LOCKS_FAILED,        /* failures of a lock, a sum for each of
-                                     ngx_mcds_rc_e */
+    NGX_MCDS_LOCKS_FAILED,        /* failures of a lock, a sum for each result
+                                     in memcached, ngx_mcds_rc_e */
     NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_locks_sum_e;
 
@@ -145,8 +145,9 @@ typedef enum {
 /* the sums of a counter, log, array or table: operations and failures */
 
 typedef enum {
-    NGX_MCDS_DATA_READ = 0,       /* reads of a counter, log, array, table,
-                                     element or list */
+    NGX_MCDS_DATA_READ = 0,       /* reads of a counter, log, array or table,
+                                     of one of its elements, or of a list of
+                                     the most frequent keys */
     NGX_MCDS_DATA_COUNT,          /* increments of a counter */
     NGX_MCDS_DATA_VISITORS,       /* increments of a counter by a new visitor */
     NGX_MCDS_DATA_PUSH,           /* elements pushed by mcds_array_push */
@@ -159,7 +160,8 @@ typedef enum {
     NGX_MCDS_DATA_WRITTEN,        /* lines written to a log */
     NGX_MCDS_DATA_LOST,
     NGX_MCDS_DATA_FAILED,         /* failures of a counter, log, array or table,
-                                     a sum for each of ngx_mcds_rc_e */
+                                     a sum for each result in memcached,
+                                     ngx_mcds_rc_e */
     NGX_MCDS_DATA_LAST = NGX_MCDS_DATA_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_data_sum_e;
 

@@ -18,8 +18,8 @@
 #define NGX_MCDS_TOPK_LIMIT       ((uint64_t) 1 << 56)
 
 /*
- * the milliseconds by which the cached times of workers may differ: one turn of
- * the event loop
+ * the milliseconds by which the times that nginx caches in two workers may
+ * differ: one turn of the event loop
  */
 #define NGX_MCDS_TOPK_MOMENT      100
 

@@ -63,9 +63,10 @@
 typedef struct {
     uint64_t               count;
     uint64_t               error;
-    uint64_t               value;    /* the last value noted for the key */
-    uint64_t               noted;    /* when the key's value was noted; 0:
-                                        never */
+    uint64_t               value;    /* the last value noted for the key, such
+                                        as that of a counter */
+    uint64_t               noted;    /* when the key's value was noted,
+                                        milliseconds; 0: never */
     uint32_t               hash;
     uint32_t               next;     /* number of the next key in the same
                                         bucket of the hash table, counted from
@@ -85,8 +86,8 @@ typedef struct {
     ngx_uint_t             mask;
     ngx_mcds_ranked_t     *ranked;   /* the n keys whose requests are counted,
                                         in no order */
-    uint32_t              *heap;     /* a heap of indexes in ranked, the key
-                                        with the least count first */
+    uint32_t              *heap;     /* a heap of the keys by their indexes in
+                                        "ranked", the least count first */
     uint32_t              *buckets;
 } ngx_mcds_topk_t;
 
@@ -134,9 +135,10 @@ void ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from);
 
 
 /*
- * Reduces all counts and errors of a summary of keys by 1 / 2^shift, so many
- * times, so that recent requests for a key weigh more than old ones; the order
- * of keys stays.  A number below 2^shift does not decrease any further.
+ * Reduces all numbers of a summary of keys (counts, errors, total and floor) by
+ * 1 / 2^shift, and repeats this as often as "times" says, so that recent
+ * requests for a key weigh more than old ones; the order of keys stays.  A
+ * number below 2^shift does not decrease any further.
  */
 
 void ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
