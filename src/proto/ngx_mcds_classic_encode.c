@@ -96,7 +96,7 @@ ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
         p = ngx_mcds_encode_literal(buf, "stats");
         break;
 
-    default: /* NGX_MCDS_GET_VERSION asks for the server's version */
+    default: /* NGX_MCDS_GET_VERSION: the command for the server's version */
         p = ngx_mcds_encode_literal(buf, "version");
         break;
     }
@@ -175,7 +175,7 @@ ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd)
     case NGX_MCDS_STATS:
         return NGX_MCDS_WORD_STAT|NGX_MCDS_WORD_END|NGX_MCDS_WORD_ERROR;
 
-    default: /* NGX_MCDS_GET_VERSION: the reply is a version */
+    default: /* the reply to NGX_MCDS_GET_VERSION is the server's version */
         return NGX_MCDS_WORD_VERSION;
     }
 }

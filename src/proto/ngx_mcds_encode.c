@@ -21,8 +21,8 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
     ngx_uint_t   want;
 
     /*
-     * request only fields that the command has: memcached answers CLIENT_ERROR
-     * to any other flag
+     * request only those fields of the item that the command can return: to the
+     * flag of any other field memcached replies with CLIENT_ERROR
      */
 
     switch (cmd->verb) {
@@ -78,7 +78,7 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
     case NGX_MCDS_STATS:
         return ngx_mcds_encode_literal(buf, "stats" CRLF);
 
-    default: /* NGX_MCDS_GET_VERSION asks for the server's version */
+    default: /* NGX_MCDS_GET_VERSION: the command for the server's version */
         return ngx_mcds_encode_literal(buf, "version" CRLF);
     }
 

@@ -31,7 +31,10 @@
 #define NGX_MCDS_SENT             0x0400
 #define NGX_MCDS_UNTOLD           0x0700
 
-/* the largest decimal number of 64 bits without its last digit; that digit */
+/*
+ * the largest number of 64 bits in decimal, without its last digit; and this
+ * digit
+ */
 
 #define NGX_MCDS_CUTOFF           ((uint64_t) -1 / 10)
 #define NGX_MCDS_CUTLIM           ((uint64_t) -1 % 10)
@@ -313,8 +316,8 @@ ngx_mcds_parse_words(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
         text->len = last - text->data;
 
         /*
-         * any other CLIENT_ERROR is about a malformed command line: a bug, not
-         * a reply
+         * any CLIENT_ERROR but that about a value that is no number says that
+         * the command line was malformed: a bug, not a reply
          */
 
         if (ngx_mcds_text_is(text, "cannot increment or decrement "
