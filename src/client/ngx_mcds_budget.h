@@ -65,8 +65,8 @@ void ngx_mcds_wait_begin(ngx_mcds_wait_t *wait, ngx_mcds_budget_t *budget,
 
 /*
  * Ends a request's wait for memcached, before or after its handler was called,
- * and charges its duration, up to the time until, to the request's budget.
- * Allowed at any time.
+ * and charges its duration, up to the time "until", to the request's budget.
+ * Does nothing if the wait is not active.
  */
 
 void ngx_mcds_wait_end(ngx_mcds_wait_t *wait, ngx_msec_t until);
@@ -74,7 +74,7 @@ void ngx_mcds_wait_end(ngx_mcds_wait_t *wait, ngx_msec_t until);
 
 /*
  * Ends a request's wait for memcached without charging its duration to the
- * request's budget.  Allowed at any time.
+ * request's budget.  Does nothing if the wait is not active.
  */
 
 void ngx_mcds_wait_cancel(ngx_mcds_wait_t *wait);

@@ -12,8 +12,8 @@
 
 
 /*
- * the number of times that a counter may disappear between two commands of the
- * same operation before the operation fails
+ * the number of times that an operation tries to create a missing counter: if
+ * the counter is missing once more, the operation fails
  */
 #define NGX_MCDS_CLASSIC_ROUNDS   3
 
@@ -249,7 +249,7 @@ ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
         req.text.len = ngx_sprintf(text, "%uL", req.initial) - text;
         break;
 
-    default: /* NGX_MCDS_STEP_CHANGE: the request's own command is sent */
+    default: /* NGX_MCDS_STEP_CHANGE sends the command that was requested */
         break;
     }
 
@@ -318,7 +318,7 @@ ngx_mcds_classic_answered(void *data, ngx_mcds_result_t *result)
         ngx_mcds_classic_created(steps, result);
         break;
 
-    default: /* NGX_MCDS_STEP_LEARN: the item was read for its CAS value */
+    default: /* NGX_MCDS_STEP_LEARN has read the CAS value of the new item */
         ngx_mcds_classic_learned(steps, result);
         break;
     }

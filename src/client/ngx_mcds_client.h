@@ -120,9 +120,8 @@ struct ngx_mcds_pool_s {
      */
     time_t                marked;       /* when a counter with a mark, an expiry
                                            years ahead, was last seen */
-    ngx_uint_t            unmarked;     /* 1: give counters no expiry as a
-                                           mark, since the clock of a server is
-                                           years ahead */
+    ngx_uint_t            unmarked;     /* 1: counters get no mark, since the
+                                           clock of a server is years ahead */
 };
 
 
@@ -158,8 +157,9 @@ char *ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
 
 /*
- * Completes a pool, once, after the last server was added and distribution was
- * set.  Returns NULL, or an error text in memory of cf->pool.
+ * Checks that the settings of a pool fit its servers, and prepares the
+ * distribution of keys over them; called once, when the pool has all its
+ * servers.  Returns NULL, or an error text in memory of cf->pool.
  */
 
 char *ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
@@ -173,8 +173,9 @@ char *ngx_mcds_ssl_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
 /*
- * Checks the pool's settings of TLS; called when all settings of the pool are
- * known.  Returns NULL, or an error text.
+ * Checks the pool's settings of TLS, and loads the trusted CA certificates;
+ * called when all settings of the pool are known.  Returns NULL, or an error
+ * text.
  */
 
 char *ngx_mcds_ssl_check(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
@@ -223,9 +224,10 @@ void ngx_mcds_pool_stats_start(void);
 
 /*
  * Requests "stats" from each server whose statistics are in the array; the
- * replies update the memory usage in shared memory.  Skips a server asked by
- * some worker within this second, that is down, or whose pool uses the classic
- * protocol: a proxy may take the command for an error and close the connection.
+ * replies update the memory usage in shared memory.  Skips a server that is
+ * down, that does not support "stats", that some worker has asked within this
+ * second, or whose pool uses the classic protocol: a proxy may take the command
+ * for an error and close the connection.
  */
 
 void ngx_mcds_pool_usage(ngx_array_t *stats);

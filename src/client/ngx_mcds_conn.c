@@ -769,8 +769,8 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
         ngx_mcds_conn_write_handler(c->write);
 
         /*
-         * a server that sends data before it got our greeting ("version") may
-         * send nothing more
+         * a server may send data before it gets our greeting ("version"), and
+         * nothing afterwards: this data is read now, or no event reports it
          */
 
         if (conn->state != NGX_MCDS_CONN_GREETING) {

@@ -140,8 +140,8 @@ struct ngx_mcds_server_s {
 
     void                  (*retire)(ngx_mcds_server_t *server);
                                          /*
-                                          * called when the address has changed,
-                                          * see ngx_mcds_server_retire()
+                                          * called when the server's address has
+                                          * changed: ngx_mcds_server_retire()
                                           */
     ngx_mcds_op_t           probe_op;
     ngx_mcds_op_t           usage_op;

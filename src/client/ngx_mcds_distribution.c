@@ -392,8 +392,8 @@ ngx_mcds_distribution_hash_server(ngx_mcds_server_t *server)
 
 
 /*
- * compares two points of the ring; a point of two servers belongs to the first
- * server in the list
+ * compares two points of the ring; a point of two servers belongs to the one
+ * that comes first in the pool
  */
 
 static int ngx_libc_cdecl

@@ -72,14 +72,14 @@ struct ngx_mcds_group_s {
 
     ngx_uint_t             n;            /* number of legs, the operations on
                                             one replica each */
-    ngx_uint_t             left;         /* number of replicas that have not
-                                            replied yet */
+    ngx_uint_t             left;         /* number of commands to replicas that
+                                            have no reply yet */
     ngx_uint_t             start;        /* index of the replica that is read
                                             first */
     ngx_uint_t             asked;        /* number of replicas asked for the
                                             value so far */
-    ngx_uint_t             rc;           /* best result code of the replicas
-                                            that have replied */
+    ngx_uint_t             rc;           /* the result code of the replicas that
+                                            has the highest rank so far */
     ngx_uint_t             rank;
     uint64_t               cas;          /* CAS value from the leader, the
                                             replica changed first; or 0 */
@@ -96,9 +96,9 @@ struct ngx_mcds_group_s {
 
 
 /*
- * Submits a request to the server of replica i: that of the operation on all
- * replicas (the group), or a similar one.  No command of the group may be under
- * way on this server.
+ * Submits a request to the server of replica i: the request of the operation on
+ * all replicas (the group), or a changed copy of it.  No command of the group
+ * may be under way on this server.
  */
 
 void ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
@@ -107,7 +107,7 @@ void ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
 
 /*
  * Merges the result code of one replica into that of the operation on all
- * replicas.
+ * replicas, which is the one with the highest rank.
  */
 
 void ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc);

@@ -15,7 +15,10 @@
 static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
 
 
-/* the operations of this worker that have failed at once or were abandoned */
+/*
+ * the operations of this worker that have failed before a command was sent; and
+ * the abandoned ones, which get no result as the worker exits
+ */
 
 static ngx_queue_t  ngx_mcds_failed_ops;
 static ngx_event_t  ngx_mcds_fail_event;

@@ -57,8 +57,8 @@ typedef struct {
     uint64_t              delta;
 
     /*
-     * For INCR on replicas: a number that the counter had on each of them at
-     * least, or 0.
+     * For INCR on replicas: a number that the counter has reached, to continue
+     * from if all replicas have lost the counter; or 0.
      */
     uint64_t              known;
 
@@ -90,7 +90,7 @@ typedef struct {
      * For GET on replicas: return the newest value of all servers that are up,
      * instead of the first value.  The function returns 1 if b, another value
      * of the key, is newer than a; values with the same client flags are equal.
-     * FLAGS and CAS must be wanted.  NULL: the first value.
+     * "want" must have FLAGS and CAS.  NULL: the first value.
      */
     ngx_uint_t          (*newer)(ngx_str_t *key, ngx_mcds_result_t *a,
                               ngx_mcds_result_t *b);
@@ -99,10 +99,10 @@ typedef struct {
                                            NOT_FOUND, instead of creating it */
     unsigned              by_key:1;     /* the key without the suffix chooses
                                            the server */
-    unsigned              bulk:1;       /* a large reply to the operation is
-                                           expected */
-    unsigned              number:1;     /* GET of a counter; with replicas, the
-                                           largest of their numbers */
+    unsigned              bulk:1;       /* a large reply is expected: use the
+                                           connection for large values */
+    unsigned              number:1;     /* GET of a counter: on replicas, gets
+                                           the largest of their numbers */
     unsigned              single:1;     /* the item is stored on one server, not
                                            on replicas */
     unsigned              every:1;      /* SET, ADD and INCR are done only if
@@ -131,8 +131,9 @@ struct ngx_mcds_result_s {
     u_char               *data;
     size_t                len;
 
-    ngx_mcds_value_t     *value;        /* the value with a reference count
-                                           whose memory has data, or NULL */
+    ngx_mcds_value_t     *value;        /* the shared value (with a reference
+                                           count) that data points into; NULL:
+                                           data is in another buffer */
 };
 
 
@@ -149,7 +150,7 @@ struct ngx_mcds_op_s {
     ngx_mcds_handler_pt   handler;
     void                 *data;
 
-    /* the client's pointer to the operation, or NULL */
+    /* the address of the client's pointer to this operation, or NULL */
     ngx_mcds_op_t       **link;
 
     /* link in the queue of operations that failed at once */

@@ -44,16 +44,17 @@ void ngx_mcds_op_unlink(ngx_mcds_op_t **link);
 
 
 /*
- * Unlinks the operation, if there is one, and calls its handler, which may
- * submit the operation again or free it.
+ * Ends the operation that *link points to, if any: sets *link to NULL and calls
+ * the handler of the operation with the result.  The handler may submit the
+ * operation again or free it.
  */
 
 void ngx_mcds_op_done(ngx_mcds_op_t **link, ngx_mcds_result_t *result);
 
 
 /*
- * Calls the handler of an operation that is not linked, from a posted event.
- * op may be NULL.
+ * Ends an operation of which no command was sent: a posted event calls its
+ * handler with the result code rc.  op may be NULL.
  */
 
 void ngx_mcds_op_fail(ngx_mcds_op_t *op, ngx_uint_t rc);

@@ -407,11 +407,11 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
 
 
 /*
- * Raises the counter on the replicas that have a smaller number.  Only one
- * operation finds the counter missing and creates it, so the difference is
- * added once; with "update" no server creates it.  A counter that expires is
- * left alone: it may have expired on this server, and live a moment longer on
- * the other.
+ * Raises a counter on the replicas that have just created it, or lack it, to
+ * the number of the others.  Only one operation finds the counter missing and
+ * creates it, so the difference is added once; with "update" no server creates
+ * it.  A counter that expires is left alone: it may have expired on one server,
+ * and live a moment longer on another.
  */
 
 static void
@@ -458,8 +458,8 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
 
 
 /*
- * Raises the counter of a replica to the number that the caller knows, which no
- * replica has any more.
+ * Raises a counter that all replicas have lost, and this one has created anew,
+ * to the number that follows from the one that the caller knows.
  */
 
 static void

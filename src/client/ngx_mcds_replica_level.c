@@ -374,7 +374,10 @@ ngx_mcds_level_add(ngx_mcds_level_t *level)
 
     } else {
 
-        /* the classic protocol has no conditional increment */
+        /*
+         * the counter is missing, or is set since the increment of the classic
+         * protocol cannot depend on a CAS value
+         */
 
         req.verb = level->low.missing ? NGX_MCDS_ADD : NGX_MCDS_SET;
         req.cas = level->low.missing ? 0 : level->low.cas;

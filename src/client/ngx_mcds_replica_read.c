@@ -331,8 +331,8 @@ ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
 
 
 /*
- * half of the pool's timeout, or all of it, is over: a read of replicas does
- * not wait for silent servers any more if another server has replied
+ * after half of the pool's timeout a read of replicas does not wait for silent
+ * servers any more if another server has replied; after all of it the read ends
  */
 
 static void

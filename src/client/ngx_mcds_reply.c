@@ -93,7 +93,10 @@ ngx_mcds_reply_recv(ngx_mcds_conn_t *conn)
 
     size = b->end - b->last;
 
-    /* the data of a large value is received in its place, not copied there */
+    /*
+     * read little to find the line of a reply: the rest of a large value is
+     * then received into the memory of the value, without a copy
+     */
 
     if (conn == conn->server->bulk && conn->skip == 0) {
         size = ngx_min(size, NGX_MCDS_BULK_LINE);
@@ -487,8 +490,8 @@ ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
 
 
 /*
- * Drops the value of a reply: a value of another program may have any size,
- * which is no failure.
+ * Drops the value of a reply: a value that another program has stored may have
+ * any size, which is no failure of the server.
  */
 
 static ngx_int_t

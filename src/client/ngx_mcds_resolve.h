@@ -17,16 +17,16 @@
 
 
 /*
- * A connection to the current address of the server is ready: logs a new
- * address.
+ * Logs the current address of the server if it is new; called when a connection
+ * to this address is ready.
  */
 
 void ngx_mcds_resolve_connected(ngx_mcds_server_t *server);
 
 
 /*
- * The current address of the server could not be reached: the server moves to
- * the next address of its name, if there is one.
+ * Moves the server to the next address of its name, if it has several; called
+ * when the current address could not be reached.
  */
 
 void ngx_mcds_resolve_next(ngx_mcds_server_t *server);

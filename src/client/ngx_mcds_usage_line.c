@@ -15,8 +15,8 @@
 #define ngx_mcds_usage_name(name, word)  ngx_string(word),
 
 static ngx_str_t  ngx_mcds_usage_names[NGX_MCDS_USAGE_LAST] = {
-    ngx_null_string,                    /* time of a "stats" report, which comes
-                                           from this host's clock */
+    ngx_null_string,                    /* the time of the report is taken from
+                                           this host, not from "stats" */
     NGX_MCDS_USAGE_LIST(ngx_mcds_usage_name)
 };
 
