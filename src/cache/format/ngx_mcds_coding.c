@@ -26,8 +26,9 @@
 #define NGX_MCDS_GZIP_WINDOW      (15 + 16)
 
 /*
- * the windows of zstd as powers of two: to decode bodies that mcds encoded 256
- * KB suffice; the decoder accepts frames that need up to 8 MB
+ * the sizes of zstd's windows (the memory to decompress a body) as exponents of
+ * two: 256 KB for bodies that mcds compresses; mcds decompresses bodies that
+ * need up to 8 MB
  */
 #define NGX_MCDS_ZSTD_WINDOW      18
 #define NGX_MCDS_ZSTD_MAX_WINDOW  23
@@ -403,8 +404,9 @@ ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
     for ( ;; ) {
 
         /*
-         * after the last byte of the decoded body the trailer of the gzip or
-         * zstd data may still follow
+         * when all bytes of the decoded body are written, the decoder runs on
+         * with room for a spare byte: the trailer of the gzip or zstd data may
+         * still follow
          */
 
         if (decoder->left == 0) {

@@ -78,10 +78,10 @@ typedef ngx_int_t (*ngx_mcds_encoded_pt)(void *data, u_char *p, size_t len);
 
 
 /*
- * Compresses the next bytes of a body; last: these are the final ones.  The
- * handler is called for each piece of output.  Returns NGX_OK, NGX_ERROR, or
- * the result of the handler if it was not NGX_OK.  After any result but NGX_OK
- * the encoder can only be freed.
+ * Compresses the next bytes of a body; last: these are the body's final bytes.
+ * The handler is called for each piece of compressed bytes.  Returns NGX_OK,
+ * NGX_ERROR, or the result of the handler if it was not NGX_OK.  After any
+ * result but NGX_OK the encoder can only be freed.
  */
 
 ngx_int_t ngx_mcds_encoder_run(ngx_mcds_encoder_t *encoder, u_char *p,

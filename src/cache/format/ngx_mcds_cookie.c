@@ -13,8 +13,8 @@ typedef struct {
     u_char      *start;
     u_char      *last;
     u_char      *tail;            /* start of the blanks at the end of the
-                                     cookie's name; "last": there are no such
-                                     blanks */
+                                     cookie's name; equal to "last", the end of
+                                     the name, if it does not end in blanks */
     ngx_uint_t   decode;          /* 1: decode "%xx" in the cookie's name when
                                      it is compared */
 } ngx_mcds_cookie_t;
@@ -39,8 +39,8 @@ static u_char *ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p,
 
 
 /*
- * Returns 1 for an invisible or non-ASCII character in a Cookie header line;
- * some application takes each of them for white space.
+ * Returns 1 for an invisible or non-ASCII character in a Cookie header line:
+ * there are applications that take such a character for white space.
  */
 
 #define ngx_mcds_cookie_blank(ch)    ((ch) <= ' ' || (ch) >= 0x7f)
@@ -51,7 +51,7 @@ static u_char *ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p,
 
 /*
  * a bitmap of the characters after which some application begins the name of a
- * cookie, at any position: blanks, " \\ [ ]
+ * cookie, at any position in a Cookie header line: blanks, " \ [ ]
  */
 
 static uint32_t  ngx_mcds_cookie_separators[] = {
@@ -60,8 +60,9 @@ static uint32_t  ngx_mcds_cookie_separators[] = {
 };
 
 /*
- * a bitmap of the characters that end a name of a cookie inside of a value:
- * the separators, and "=" "," ";"
+ * a bitmap of the characters that end the name of a cookie which some
+ * application begins inside of another cookie's value: = , ; and those in
+ * ngx_mcds_cookie_separators
  */
 
 static uint32_t  ngx_mcds_cookie_stops[] = {
@@ -71,7 +72,8 @@ static uint32_t  ngx_mcds_cookie_stops[] = {
 
 /*
  * a bitmap of the characters that the legacy parser of Tomcat skips in front
- * of a cookie's name: the separators and ( ) < > @ : / ? = { }
+ * of a cookie's name: ( ) < > @ : / ? = { } and those in
+ * ngx_mcds_cookie_separators
  */
 
 static uint32_t  ngx_mcds_cookie_skip[] = {
@@ -148,7 +150,10 @@ ngx_mcds_cookie_named(ngx_str_t *line, ngx_array_t *names)
             }
         }
 
-        /* a comma may be part of the name of a cookie, or end the cookie */
+        /*
+         * some applications read a comma as part of a cookie's name, others end
+         * the cookie at it
+         */
 
         if (ngx_mcds_cookie_first(p, end ? end : s, s, names)
             || (comma && ngx_mcds_cookie_list(p, s, names))
@@ -174,8 +179,8 @@ ngx_mcds_cookie_next(u_char *p, u_char *last, u_char ch)
 
 
 /*
- * returns 1 if some application reads the cookie that starts at p as one of the
- * names looked for; the cookie's name ends at "end", where "=" may follow
+ * returns 1 if some application reads the cookie that starts at p as one with a
+ * name in "names"; the cookie's name ends at "end", where "=" may follow
  */
 
 static ngx_uint_t
@@ -237,9 +242,9 @@ ngx_mcds_cookie_list(u_char *p, u_char *last, ngx_array_t *names)
 
 
 /*
- * returns 1 if one of the names looked for stands before a "=" that is inside
- * of the value of another cookie or follows a separator, where some application
- * begins a cookie
+ * returns 1 if one of the cookie names in "names", with "=" behind it, stands
+ * inside of the value of another cookie or after a separator, where some
+ * application begins a cookie
  */
 
 static ngx_uint_t
@@ -318,7 +323,10 @@ ngx_mcds_cookie_is(u_char *p, u_char *last, ngx_array_t *names)
         return 1;
     }
 
-    /* a cookie's name may begin with white space of Unicode, or after it */
+    /*
+     * some applications keep white space of Unicode at the start of a cookie's
+     * name, others skip it
+     */
 
     if (*p >= 0x80) {
 

@@ -32,9 +32,9 @@
 
 
 /*
- * Returns 1 if an application in PHP, Java or another language listed above may
- * read a cookie with one of the names from the Cookie header line.  names is an
- * array of ngx_str_t, where "*" stands for any number of characters.
+ * Returns 1 if an application in PHP, Java or another language may read a
+ * cookie with one of the names from the Cookie header line.  names is an array
+ * of ngx_str_t, where "*" stands for any number of characters.
  *
  * Inside of the value of another cookie a name counts only if some application
  * begins a cookie there and "=" follows the name: after white space, a quote,

@@ -78,7 +78,10 @@ ngx_mcds_crc32c_init(void)
         ngx_mcds_crc32c_tables[0][i] = crc;
     }
 
-    /* CRC32C table n is for a byte that n more bytes follow */
+    /*
+     * CRC32C table n has the share of a byte in the CRC of a block of eight
+     * bytes, where n more bytes follow this byte
+     */
 
     for (n = 1; n < 8; n++) {
         for (i = 0; i < 256; i++) {

@@ -226,8 +226,8 @@ ngx_mcds_entry_purged(ngx_mcds_entry_t *list, ngx_mcds_entry_t *variant)
     }
 
     /*
-     * a page's list of headers remembers only its last purges, and not this
-     * one, which came after the request for the variant to its origin
+     * the page's list of headers remembers only its last three purges, and has
+     * forgotten the first one after the request for the variant to the origin
      */
 
     return ngx_min(list->expire, variant->created - variant->took);
@@ -300,7 +300,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    /* in later versions, headers of entries may be longer, but not shorter */
+    /* later versions of mcds may write entries with a longer fixed header */
 
     header = ngx_mcds_take(data + 6, 2);
 
@@ -745,8 +745,9 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
 #if (NGX_HAVE_LITTLE_ENDIAN && (__GNUC__ || __clang__))
 
         /*
-         * the lowest byte that the test marks is the first possible control
-         * character in a header's value; above it, allowed ones may be marked
+         * the first byte that the test marks is a control character in the
+         * header's value, maybe HTAB; the test may also mark allowed
+         * characters behind it
          */
 
         p += __builtin_ctzll(word) / 8;

@@ -10,9 +10,9 @@
 
 
 typedef enum {
-    NGX_MCDS_FORWARDED_OTHER = 0, /* a header that proxies add, of which any
-                                     value is taken to contradict the
-                                     request */
+    NGX_MCDS_FORWARDED_OTHER = 0, /* a header that proxies add, whose value is
+                                     not compared: any value counts as
+                                     different from the request */
     NGX_MCDS_FORWARDED_HOST,
     NGX_MCDS_FORWARDED_SCHEME,
     NGX_MCDS_FORWARDED_TLS,       /* a header that proxies add, with the value
@@ -151,8 +151,8 @@ ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header)
     if (names == NULL) {
 
         /*
-         * most headers are no forwarding headers: their names begin with
-         * another letter
+         * the names of most request headers begin with another letter than
+         * those of the headers that proxies add
          */
 
         switch (header->len ? ngx_tolower(header->data[0]) : 0) {
@@ -279,8 +279,8 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
 
         /*
          * a port in a forwarding header agrees with the request only if it is
-         * equal to both of its ports: without the header an application would
-         * use one of them
+         * equal to the port in Host and to the port on which nginx received
+         * the request: without the header an application would use either
          */
 
         n = ngx_atoi(value->data, value->len);
@@ -297,7 +297,7 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
         return 1;
 
     default: /* NGX_MCDS_FORWARDED_OTHER: any value of the header counts as
-                different */
+                different from the request */
         return 0;
     }
 }

@@ -761,8 +761,8 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_response_t *response,
     }
 
     /*
-     * a response 404 or 410 without a lifetime is refused for another reason,
-     * NGX_MCDS_REFUSE_NO_LIFETIME
+     * a response 404 or 410 is not refused for its status: without a lifetime
+     * it is refused as NGX_MCDS_REFUSE_NO_LIFETIME
      */
 
     if (status < 400 || status == 404 || status == 410) {

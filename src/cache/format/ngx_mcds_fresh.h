@@ -117,8 +117,8 @@ typedef struct {
 
     /*
      * the times in the response's header lines Expires, Date and
-     * Last-Modified, seconds since the epoch; NGX_ERROR: no valid date, or,
-     * but for Expires, absent
+     * Last-Modified, seconds since the epoch; NGX_ERROR: the header line is
+     * no valid date, or Date or Last-Modified is absent
      */
     int64_t       expires;
     int64_t       date;

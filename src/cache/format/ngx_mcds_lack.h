@@ -18,8 +18,8 @@
 
 /*
  * Returns NULL if this build of mcds has all features that a page's entry
- * needs; otherwise a text for the log.  Such an entry is a miss, and is not
- * replaced while another host may use it.
+ * needs; otherwise a text for the log.  An entry that needs a missing feature
+ * is a miss, and is not replaced while another host may use it.
  */
 
 char *ngx_mcds_entry_lacks(ngx_mcds_entry_t *entry);

@@ -82,8 +82,8 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
             } else {
 
                 /*
-                 * the page's lifetime had already passed when the page arrived
-                 * from the origin
+                 * a page that had already expired when it arrived from the
+                 * origin expires when it was created, at the latest
                  */
 
                 entry->expire = ngx_min(entry->expire, made);
@@ -148,8 +148,8 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
     } else if (entry->kind == NGX_MCDS_ENTRY_PASS) {
 
         /*
-         * the entry of a page that is not cacheable (hit-for-miss) has no
-         * content whose age matters
+         * the entry of a page that is not cacheable (hit-for-miss) counts as
+         * created now: it has no content whose age matters
          */
 
         slot->made = now_ms;

@@ -189,8 +189,8 @@ ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter, ngx_str_t *list)
 
 
 /*
- * checks the names of a page's tags, as mcds asks memcached for the record of
- * each name, and creates the records that are missing
+ * Checks the names in a page's list of tags.  Each name must be valid, as it
+ * becomes part of a memcached key: that of the tag's record.
  */
 
 static ngx_int_t
