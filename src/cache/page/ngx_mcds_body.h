@@ -42,10 +42,11 @@ typedef void (*ngx_mcds_body_pt)(void *data, ngx_uint_t rc);
 
 /*
  * Checks whether memcached has all parts of the body of a snapshot (a page in
- * this worker's memory).  Unless window is 0, the first parts are also read;
- * they stay in memory until the handler returns, so that it can open the body
- * without reading them again.  The handler is called once, never from inside of
- * this call.  Returns NGX_ERROR, and calls no handler, if out of memory.
+ * this worker's memory).  Unless window is 0, the first NGX_MCDS_WINDOW parts
+ * of the body are also read; they stay in memory until the handler returns, so
+ * that it can open the body without reading them again.  The handler is called
+ * once, never from inside of this call.  Returns NGX_ERROR, and calls no
+ * handler, if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,

@@ -45,8 +45,10 @@ struct ngx_mcds_open_s {
     ngx_queue_t          queue;
     ngx_queue_t          openers;
     ngx_mcds_snapshot_t *snapshot;
-    ngx_uint_t           n;           /* number of "slots" in use, each with a
-                                         part of the body that is also read */
+    ngx_uint_t           n;           /* number of the body's first parts that
+                                         are read, into "slots"; of the others
+                                         it is only checked whether memcached
+                                         has them */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
     uint32_t             next;        /* number of the body's next part to look
                                          for in memcached */

@@ -26,9 +26,9 @@ size_t ngx_mcds_item_size(ngx_mcds_pool_t *pool);
 
 
 /*
- * Returns the length, in bytes, of the parts, with their header, into which a
- * value is split that is longer than memcached accepts; 0: such values are not
- * split.
+ * Returns the length, in bytes, of the parts into which a value is split that
+ * is longer than memcached accepts, including the header of each part; 0: such
+ * values are not split.
  */
 
 size_t ngx_mcds_item_size_level(ngx_mcds_pool_t *pool);

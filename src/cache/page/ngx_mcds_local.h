@@ -223,7 +223,8 @@ void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
 /*
  * Allocates zeroed shared memory in mcds_zone, dropping as many copies of pages
  * from it as necessary.  Returns NULL if there is not so much memory.  local
- * may be NULL, and need not be attached.
+ * has these copies; it may be NULL, and ngx_mcds_local_attach() need not have
+ * been called.
  */
 
 void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,

@@ -30,7 +30,8 @@ typedef struct {
 
 /*
  * Adds the time that a build of a page took, ms, to the mean of the location's
- * builds.  last is the time of the page's build before this one, or 0.
+ * builds.  last is how long the build of the page before this one took, ms; 0:
+ * unknown.
  */
 
 void ngx_mcds_pace_add(ngx_mcds_pace_t *pace, ngx_msec_t last, ngx_msec_t took);
@@ -38,7 +39,7 @@ void ngx_mcds_pace_add(ngx_mcds_pace_t *pace, ngx_msec_t last, ngx_msec_t took);
 
 /*
  * Returns the time that a build of a page will likely take at least, ms; 0:
- * unknown.  last is the time of the last build of the page, or 0.
+ * unknown.  last is how long the last build of the page took, ms; 0: unknown.
  */
 
 ngx_msec_t ngx_mcds_pace_least(ngx_mcds_pace_t *pace, ngx_msec_t last);

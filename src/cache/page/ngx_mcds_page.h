@@ -115,7 +115,8 @@ struct ngx_mcds_waiter_s {
                                           this request */
     unsigned            queued:1;      /* the request waits in page->waiters */
     unsigned            waited:1;      /* the request has waited for the page,
-                                          which is not counted yet */
+                                          but its wait is not counted in the
+                                          statistics yet */
     unsigned            parked:1;      /* the request has waited for the page
                                           since parked_at; the caller resets
                                           this flag */

@@ -88,7 +88,10 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
     if (page->lock_only && !same && ngx_mcds_answered(page->lease_rc)) {
 
-        /* the page's build has ended early: memcached may have the page */
+        /*
+         * the page's build has ended before it was due: memcached may have the
+         * page
+         */
 
         ngx_mcds_page_ask_again(page, 0);
         return NGX_OK;

@@ -77,7 +77,7 @@ struct ngx_mcds_page_s {
 
     /*
      * the function that is called when memcached has replied about the page
-     * and about its lock, and these replies
+     * and about its lock; the fields after it have these replies
      */
     void                 (*answered)(ngx_mcds_page_t *page);
     ngx_mcds_op_t          lease_op;
@@ -95,8 +95,9 @@ struct ngx_mcds_page_s {
                                           is checked whether all parts of its
                                           body are there */
 
-    ngx_mcds_cut_t         cut;        /* parts of the body of the page's last
-                                          version in memcached that had parts */
+    ngx_mcds_cut_t         cut;        /* how the body is cut into parts, in
+                                          the last version of the page whose
+                                          body was in parts */
     uint64_t               cut_cas;    /* CAS of the last version of the page
                                           with a body in parts; 0: none */
     void                  *cut_signed; /* the keys of mcds_cache_hmac_key, one
@@ -117,12 +118,13 @@ struct ngx_mcds_page_s {
     uint32_t               number;     /* CRC of the page's key, the same in all
                                           workers */
 
-    uint64_t               held_until; /* time before which no refresh of the
-                                          page asks for its lock again, which
-                                          another worker held; 0: any may */
-    uint64_t               held_cas;   /* CAS of the version of the page whose
-                                          refresh does not ask for the lock
-                                          before held_until */
+    uint64_t               held_until; /* time until which requests do not ask
+                                          for the page's lock to refresh the
+                                          page, as another worker had the lock;
+                                          0: they may ask */
+    uint64_t               held_cas;   /* CAS of the version of the page that
+                                          requests do not refresh before
+                                          held_until */
 
     ngx_msec_t             backoff;    /* the pause without builds of the page
                                           after a failed one, ms */

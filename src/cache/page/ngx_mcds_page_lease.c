@@ -75,9 +75,9 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
         if (page->lease) {
 
             /*
-             * memcached, which gave this worker the lock of the page, is right:
-             * the claim in shared memory (mcds_zone), that another worker
-             * builds, is outdated
+             * memcached has given this worker the lock of the page: the pause
+             * after a failed build that the claim in shared memory (mcds_zone)
+             * tells is ignored
              */
 
             return NGX_OK;

@@ -153,8 +153,8 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
         snapshot = page->mine;
 
         /*
-         * if the clock was set back since the copy of the page was kept, the
-         * copy is from the future
+         * if this host's clock was set back since the copy of the page was
+         * kept, the copy appears to be from the future: its times are corrected
          */
 
         if (snapshot->entry.created > ngx_mcds_now() + NGX_MCDS_SKEW_MAX) {
@@ -253,8 +253,8 @@ ngx_mcds_snapshot_t *
 ngx_mcds_page_unasked(ngx_mcds_page_t *page)
 {
     /*
-     * after a purge only the shared memory (mcds_zone) shows whether the copy
-     * of the page may be used: the worker's own copy is dropped
+     * this worker's own copy of the page is dropped after a purge, as only the
+     * shared memory (mcds_zone) shows whether a copy of the page may be used
      */
 
     if (page->mine_purges != ngx_mcds_local_purges(page->place)) {

@@ -223,8 +223,8 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     if (page->unheard || left.state == NGX_MCDS_LOCAL_ALONE) {
 
         /*
-         * memcached does not give the page to this worker: to wait for yet
-         * another worker's build would be useless
+         * this worker cannot get the page from memcached, and builds it: to
+         * wait for yet another worker's build would be useless
          */
 
         ngx_mcds_page_build(page);

@@ -97,10 +97,10 @@ void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Called when a build of a page has failed, or was not started during the
- * pause after a failure: ends the wait of the request that builds,
- * page->owner, if it has not left, and of all requests that wait, by calling
- * their handlers without a page.
+ * Ends the wait of the request that builds a page, page->owner, if it has not
+ * left, and of all requests that wait for the page, by calling their handlers
+ * without a page: the build has failed, or was not started during the pause
+ * after a failed one.
  */
 
 void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);

@@ -287,9 +287,9 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 
 
 /*
- * Called when memcached has another version of a page than the one that is to
- * be replaced: lets the new page replace that version, if it may; otherwise
- * ends the store, and that version stays.
+ * Lets the page that is being stored replace the version that another worker or
+ * host has stored meanwhile, if it may; otherwise ends the store, and that
+ * version stays.
  */
 
 static ngx_int_t
@@ -470,8 +470,8 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
     if (page->cut_cas && !ngx_mcds_body_same(&page->cut, &snapshot->entry)) {
 
         /*
-         * an entry that is not signed may name the parts of another page's
-         * body
+         * if pages are signed, the old page's parts are removed only if its
+         * entry was signed: another entry may name the parts of another body
          */
 
         if (store->secrets == NULL || page->cut_signed == store->secrets) {

@@ -66,8 +66,9 @@ ngx_mcds_store_invalidated(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 
 
 /*
- * Reads the page that memcached has now, in place of the one that is to be
- * replaced.  Returns NGX_DECLINED if the item is invalid, or not signed.
+ * Reads the version of a page that another worker or host has stored meanwhile,
+ * from the item that memcached has now.  Returns NGX_DECLINED if the item is
+ * invalid or not signed, or needs a feature that this build of mcds lacks.
  */
 
 static ngx_int_t

@@ -14,8 +14,8 @@
 
 /*
  * The time to live of a purge mark (tombstone), in seconds: longer than any
- * build; on replicas until a server that was down has returned and has the
- * mark.
+ * build of a page; with replicas, long enough for a server that is down to
+ * return and get the mark.
  */
 #define NGX_MCDS_PURGED_TTL       3600
 #define NGX_MCDS_PURGED_TTL_AWAY  86400
@@ -39,8 +39,8 @@
 #define NGX_MCDS_PURGE_LATER      1000
 
 /*
- * the time for which the parts of a deleted page stay, for requests that read
- * them, seconds
+ * the time for which the parts of the body of a deleted page stay in memcached,
+ * for requests that read them, seconds
  */
 #define NGX_MCDS_PURGE_LINGER     60
 
@@ -215,8 +215,8 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 
 
 /*
- * Lets a page expire soon, to make room for others, but not the list of
- * headers of a page that varies.  A page that was stored meanwhile expires,
+ * Lets a page expire soon, to make room for others; the list of headers that a
+ * page varies by does not expire.  A page that was stored meanwhile expires,
  * too, and is built again.
  */
 
@@ -282,8 +282,9 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_TOO_LARGE:
 
         /*
-         * memcached has removed the page that was to be marked as purged:
-         * another attempt writes an item that says so without the page
+         * memcached has refused the page with the mark of the purge, and has
+         * removed the page: another attempt stores a purge mark (tombstone)
+         * without the page
          */
 
         if (ngx_mcds_update_again(&purge->update) == NGX_OK) {
@@ -497,8 +498,8 @@ ngx_mcds_purge_again(ngx_event_t *ev)
     req.movable = 1;
 
     /*
-     * a stand-in for the page's server has already done the purge, and would
-     * only repeat it
+     * the purge is repeated only on the page's own server: a stand-in for it
+     * has already done the purge
      */
 
     if (ngx_mcds_down(purge->pool, &req)

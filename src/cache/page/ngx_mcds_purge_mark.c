@@ -87,8 +87,9 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         } else {
 
             /*
-             * a page that was built after the purge that is repeated, if its
-             * date is plausible, must not expire before its build began
+             * a purge that is repeated may find a page that was built since its
+             * first attempt: if the page's date is plausible, the page expires
+             * when its build began, not before
              */
 
             if (entry.created > now + entry.took

@@ -169,7 +169,8 @@ ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
     if (why) {
 
         /*
-         * the entry is a list of headers that a page varies by: "expire" is
+         * an entry that only other hosts can use stays until it expires; a list
+         * of headers that a page varies by does not expire: its "expire" is
          * the time of a purge
          */
 

@@ -24,8 +24,8 @@ typedef struct ngx_mcds_snapshot_s  ngx_mcds_snapshot_t;
 
 
 /*
- * the bytes that a snapshot (a page in this worker's memory) counts for each
- * header, in addition to its value
+ * the bytes that are counted for each header line of a snapshot (a page in this
+ * worker's memory), in addition to the length of the page's value
  */
 #define NGX_MCDS_SNAPSHOT_LINE 64
 

@@ -29,7 +29,8 @@
 
 /*
  * the maximum number of bytes of a body that are cut into parts and not yet
- * acknowledged: with more, memcached is slower than the origin
+ * acknowledged: with more, the body is not stored, as memcached is slower than
+ * the origin
  */
 #define NGX_MCDS_SPLIT_PENDING    (32 * 1024 * 1024)
 
@@ -252,7 +253,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
 }
 
 
-/* Appends the value that was filled with data to the parts of a body. */
+/* Makes the value that was filled with data the next part of a body. */
 
 static ngx_int_t
 ngx_mcds_split_piece(ngx_mcds_split_t *split)
@@ -456,9 +457,9 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
     } else if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
 
         /*
-         * a body is not stored: the client of memcached has already logged a
-         * server that is down; a caller that still has the whole body logs an
-         * error of its own
+         * the body of a page is not stored; this is logged with the level info
+         * if memcached did not answer, which its client has logged already,
+         * and by the caller if a part is too large and all are still in memory
          */
 
         level = ngx_mcds_answered(rc) ? NGX_LOG_WARN : NGX_LOG_INFO;

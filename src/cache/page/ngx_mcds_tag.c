@@ -291,8 +291,8 @@ ngx_mcds_tags_event_handler(ngx_event_t *ev)
 
 
 /*
- * Creates the records of a page's tags that are missing in memcached; no
- * result is awaited.
+ * Creates the records of a page's tags that are missing in memcached, without
+ * waiting for its replies.
  */
 
 static void

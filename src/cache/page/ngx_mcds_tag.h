@@ -57,10 +57,11 @@ typedef void (*ngx_mcds_tag_pt)(void *data, ngx_uint_t rc);
 
 
 /*
- * Purges all pages to which a record in memcached applies: "tag:" and a tag,
- * "host:" and a host, or "all".  The record's name is copied; how is
- * ngx_mcds_purge_e; now is in milliseconds since the epoch.  Returns
- * NGX_ERROR, and calls no handler, if there is no server or no memory.
+ * Purges all pages with a tag, all pages of a host, or all pages.  record is
+ * the name of the record in memcached that notes the purge: "tag:" and the tag,
+ * "host:" and the host, or "all"; it is copied.  how is ngx_mcds_purge_e; now
+ * is in milliseconds since the epoch.  Returns NGX_ERROR, and calls no handler,
+ * if there is no server or no memory.
  */
 
 ngx_int_t ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record,
@@ -146,7 +147,7 @@ ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
  * Creates the missing records of a page's tags on the server of the page,
  * which is about to be stored.  They get the present value of the purge
  * counter, not that of the page: a record may have been evicted since the page
- * was made.  No result is awaited.
+ * was made.  Does not wait for the replies of memcached.
  */
 
 void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,

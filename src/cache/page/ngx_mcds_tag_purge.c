@@ -96,8 +96,10 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->n = n;
 
     /*
-     * the present time is above the start of any server's purge counter, even
-     * that of a server that is not asked
+     * a server's purge counter starts at the time of its creation, in
+     * milliseconds, so the new value of the counters is the present time at
+     * least: it is not below the start of the counter of a server that is not
+     * asked
      */
 
     purge->counter = now;
@@ -305,8 +307,9 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Ends the commands of a purge by tag to one server.  One failed server makes
- * the whole purge fail.
+ * Notes that a command of a purge by tag to one of the servers has ended; after
+ * the last command the purge ends.  One failed command makes the whole purge
+ * fail.
  */
 
 static void

@@ -31,8 +31,9 @@ void ngx_mcds_tag_request(ngx_mcds_request_t *req, ngx_str_t *record);
 
 
 /*
- * Fills in a request to memcached that increments the server's purge counter,
- * and creates a missing counter with the value now.
+ * Fills in a request to memcached for the server's purge counter; a missing
+ * counter is created with the value "now", the time in milliseconds.  To
+ * increment the counter, the caller sets req->delta; 0: it is only read.
  */
 
 void ngx_mcds_tag_count(ngx_mcds_request_t *req, uint64_t now);
