@@ -56,8 +56,9 @@ typedef struct {
     unsigned      malformed:1;
     unsigned      ignored:1;      /* the configuration ignores a directive that
                                      the Cache-Control header has */
-    unsigned      may_stale:1;    /* s-maxage does not forbid stale responses,
-                                     as the configuration ignores that */
+    unsigned      may_stale:1;    /* the configuration ignores must-revalidate
+                                     or proxy-revalidate, so s-maxage does not
+                                     forbid stale responses */
 } ngx_mcds_cache_control_t;
 
 

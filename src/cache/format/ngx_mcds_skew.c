@@ -61,8 +61,8 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
     ahead = (entry->created > now_ms + NGX_MCDS_SKEW_MAX);
 
     /*
-     * a page from a host with a fast clock keeps its known age, even when its
-     * "created" is no longer in the future
+     * a page from a host with a fast clock keeps the age that this worker has
+     * found, even when its "created" is no longer in the future
      */
 
     if ((entry->kind == NGX_MCDS_ENTRY_PAGE
@@ -123,7 +123,7 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     /*
      * the slot, in which the worker remembers the page, is ignored if this
-     * host's clock was set back since then
+     * host's clock was set back since the worker last saw the page
      */
 
     known = (known && slot->seen <= now_ms);
@@ -139,8 +139,8 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
     } else if (known) {
 
         /*
-         * the page counts as created when this worker last saw the page that
-         * it has replaced
+         * the new page counts as created at the time when this worker last saw
+         * the old page with the same key
          */
 
         slot->made = slot->seen;
