@@ -298,8 +298,9 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
 
 /*
- * continues after memcached has replied about the page and its lock, when the
- * request that asked for the lock did not wait for these replies
+ * Handles late replies of memcached about a page and its lock, for which the
+ * request that asked for the lock did not wait: if requests wait for the page,
+ * sets the time of the next question to memcached.
  */
 
 static void

@@ -171,8 +171,9 @@ struct ngx_mcds_page_s {
 
     unsigned               old:1;      /* requests have a stale page to
                                           serve */
-    unsigned               unheard:1;  /* while another worker of this host
-                                          builds: memcached does not answer */
+    unsigned               unheard:1;  /* another worker of this host builds
+                                          the page, and memcached does not
+                                          answer this worker */
     unsigned               local:1;    /* this host keeps copies of the page */
     unsigned               named:1;    /* hold.id, the page's id in shared
                                           memory (mcds_zone), is set */

@@ -484,7 +484,7 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 
     /*
      * the snapshot of a page that was invalidated during its build keeps a CAS
-     * of 0, so that requests that came after that look up the page again
+     * of 0, so that requests that came after the purge look up the page again
      */
 
     if (store->expired) {

@@ -38,8 +38,8 @@ typedef struct {
     void                 *data;
     ngx_mcds_update_t     update;
 
-    ngx_queue_t           queue;       /* place of the purge among those to
-                                          repeat, ngx_mcds_purge_waiting */
+    ngx_queue_t           queue;       /* place of the purge in the queue of
+                                          purges to repeat */
     ngx_event_t           event;       /* timer of the purge: of the second
                                           lookup of the page, or of the next
                                           attempt */

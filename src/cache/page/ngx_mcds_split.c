@@ -85,9 +85,9 @@ struct ngx_mcds_split_s {
     void                  *data;
 
     ngx_event_t            low;         /* event that calls the handler of
-                                           ngx_mcds_split_wait(), when few
-                                           bytes of the body are not
-                                           acknowledged */
+                                           ngx_mcds_split_wait(), when
+                                           memcached has acknowledged enough
+                                           bytes of the body */
     void                 (*low_handler)(void *data);
     void                  *low_data;
     size_t                 low_pending;
