@@ -639,9 +639,9 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
 
 
 /*
- * Called when a counter's initial number is known, or will not come: only now
- * is a change of the counter added to the sum that mcds_counter_writeback posts
- * to a location.
+ * Adds a change of a counter to the sum that mcds_counter_writeback posts to a
+ * location.  If a URI gives the counter's initial number, this is called only
+ * when that number is known, or will not come.
  */
 
 static void
@@ -822,8 +822,8 @@ ngx_http_mcds_number_find(ngx_http_mcds_counter_ctx_t *ctx, ngx_uint_t index)
 
 
 /*
- * a counter's variable has the number of the main request, which subrequests
- * show, too
+ * a counter's variable has the same value in a subrequest as in its main
+ * request: the number that the main request shows
  */
 
 ngx_int_t

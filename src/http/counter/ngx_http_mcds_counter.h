@@ -50,13 +50,15 @@ typedef struct {
                                              ngx_http_mcds_number_var_t */
     ngx_mcds_outbox_t          *outbox;   /* counts in shared memory (mcds_zone)
                                              that memcached does not have yet;
-                                             NULL: there is no such zone */
+                                             NULL: there is no such zone, or
+                                             it has no room for them */
 
-    ngx_uint_t                  counted;  /* 1: a location has counters */
-    ngx_uint_t                  responses;  /* 1: a counter counts responses by
-                                               their status */
-    ngx_uint_t                  inits;    /* 1: a counter has a URI for its
-                                             initial number */
+    ngx_uint_t                  counted;  /* 1: at least one location has
+                                             counters or mcds_counter_api */
+    ngx_uint_t                  responses;  /* 1: at least one counter counts
+                                               responses by their status */
+    ngx_uint_t                  inits;    /* 1: at least one counter has a URI
+                                             for its initial number */
 } ngx_http_mcds_counter_main_t;
 
 
@@ -216,8 +218,8 @@ typedef struct {
  * The functions for destinations of mcds_counter_writeback, to which mcds posts
  * the counts of counters.  add: adds delta to the sum of a key that is to be
  * posted.  start: called in each worker, with or without an outbox, the part of
- * the shared memory (mcds_zone) that keeps such sums.  exit: called in the
- * master, last.
+ * the shared memory (mcds_zone) that keeps such sums.  exit: called when the
+ * master exits, after all workers.
  */
 
 typedef struct {

@@ -248,7 +248,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /* mcds would take a counter with a reserved key for another key's lock */
+    /* a POST to a key with a reserved suffix would change another key's lock */
 
     if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
         return "a key ends with a reserved suffix";

@@ -33,8 +33,8 @@ struct ngx_http_mcds_show_s {
                                                 too */
     ngx_http_mcds_top_t          *top;       /* the list of the most counted
                                                 keys that mcds_counter_api
-                                                shows, or, with "count", adds
-                                                to */
+                                                shows, or, with its parameter
+                                                "count", adds to */
     void                         *match;     /* ngx_http_regex_t that the keys
                                                 of counters must match */
     ngx_uint_t                    max;

@@ -80,7 +80,8 @@ ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
 
 /*
  * NGX_CONF_ERROR (logged) if the directive of a counter has, beside its
- * parameter "read", one of the parameters in names, which end with NULL.
+ * parameter "read", one of the parameters in the array names, which ends with
+ * NULL.
  */
 
 char *ngx_http_mcds_counter_read_alone(ngx_conf_t *cf, ngx_command_t *cmd,

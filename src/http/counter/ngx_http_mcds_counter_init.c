@@ -108,9 +108,9 @@ ngx_http_mcds_init_request(ngx_http_mcds_init_t *init, ngx_http_request_t *r,
     ngx_http_core_srv_conf_t  *cscf;
 
     /*
-     * the request for a counter's initial number has no data for its handler:
-     * with data, the filter that stores pages would take it for the refresh of
-     * a page
+     * the subrequest for a counter's initial number is created with NULL as its
+     * data: with data, the filter that stores pages would take it for the
+     * refresh of a page
      */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_init_done, NULL);

@@ -254,8 +254,8 @@ ngx_http_mcds_counter_init_text(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * checks whether a counter may have a URI for its initial number: requests must
- * wait for the counter
+ * checks that a counter with a URI for its initial number is one that requests
+ * wait for: it must not have "read", "statuses=" or "async"
  */
 
 static char *

@@ -21,17 +21,17 @@
 /*
  * The counters' handler for the shared memory zone (mcds_zone): creates the
  * outbox, the part of the zone that keeps counts which memcached does not have
- * yet, or takes over the existing outbox, *data.  Copies of pages make room for
- * a new outbox.
+ * yet, or takes over the existing outbox, *data.  A new outbox may replace
+ * copies of pages in the zone.
  */
 
 void ngx_http_mcds_outbox_zone(ngx_http_mcds_main_conf_t *mmcf,
     ngx_slab_pool_t *shpool, void **data, ngx_log_t *log);
 
 /*
- * Call this in the init_module handler: gives the new outbox (the counts that
- * memcached does not have yet) to a single process ("master_process off") after
- * a reload.
+ * Call this in the init_module handler: after a reload, a single process
+ * ("master_process off") uses the outbox of the new configuration (the counts
+ * that memcached does not have yet).
  */
 
 ngx_int_t ngx_http_mcds_outbox_init(ngx_cycle_t *cycle);

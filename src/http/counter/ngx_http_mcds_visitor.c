@@ -142,8 +142,8 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * parses the parameter "jitter=" of a counter of visitors, a percentage, which
- * is stored in units of NGX_MCDS_JITTER_PERCENT
+ * parses the parameter "jitter=" of a counter of visitors, the random noise of
+ * its number: a percentage, which is stored in hundredths of a percent
  */
 
 static char *
