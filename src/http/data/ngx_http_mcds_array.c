@@ -45,9 +45,9 @@ typedef struct {
 
 
 /*
- * the set of values by which several edits of an array, which are done in one
- * change, see duplicates: the values in memcached and those that earlier edits
- * append
+ * The set of an array's values, those in memcached and those that earlier edits
+ * are going to append.  The edits that are combined in one change of the array
+ * use it to find duplicates.
  */
 
 typedef struct {

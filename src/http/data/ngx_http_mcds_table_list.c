@@ -366,8 +366,8 @@ ngx_http_mcds_table_show(ngx_http_mcds_table_api_t *tr,
 
 
 /*
- * Removes the names of elements that memcached has evicted from the list of the
- * table's names.
+ * Removes from a table's list of names those of elements that memcached has
+ * evicted.
  */
 
 static void
