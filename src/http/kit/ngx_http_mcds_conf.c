@@ -36,8 +36,8 @@ ngx_http_mcds_parse_msec(ngx_str_t *text)
 #if (NGX_PTR_SIZE == 4)
 
     /*
-     * on a 32-bit host, ngx_parse_time() reads times of at most 24 days if it
-     * is to return milliseconds, but decades if it is to return seconds
+     * on a 32-bit host, ngx_parse_time() reads at most 24 days in milliseconds:
+     * longer times are read in seconds
      */
 
     if (n == NGX_ERROR) {

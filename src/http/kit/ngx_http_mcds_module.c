@@ -164,7 +164,7 @@ ngx_http_mcds_init_resolver(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
     /*
      * without the directive "resolver", nginx makes a resolver that has no
-     * servers
+     * servers, which mcds does not use
      */
 
     if (clcf->resolver == NULL
@@ -214,8 +214,9 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
     }
 
     /*
-     * the environment variable MALLOC_PERTURB_ is read here, in the master,
-     * since workers do not have the master's environment
+     * under MALLOC_PERTURB_, workers keep no freed memory for reuse, so that a
+     * use after the free is seen; this environment variable is read here, in
+     * the master, since workers do not have the master's environment
      */
 
 #if !(NGX_DEBUG_PALLOC)

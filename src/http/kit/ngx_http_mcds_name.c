@@ -12,8 +12,8 @@
 
 
 /*
- * clients choose URIs, and so keys of pages: such a key must not be the name of
- * another page's lock
+ * clients choose URIs, and so keys of pages: with one of these suffixes, such a
+ * key would be that of another page's lock, size limit or count of requests
  */
 
 ngx_uint_t

@@ -105,9 +105,10 @@
 
 
 /*
- * HAVE_PORT: ngx_http_request_t has the field "port", as in nginx 1.29.3 and
- * later, but not in freenginx, which alone defines NGINX_NAME.  HAVE_SID:
- * ngx_peer_connection_t has the field "sid".
+ * Fields that only some versions of nginx have.  HAVE_PORT: ngx_http_request_t
+ * has the field "port", as in nginx 1.29.3 and later, but not in freenginx,
+ * which alone defines NGINX_NAME.  HAVE_SID: ngx_peer_connection_t has
+ * the field "sid".
  */
 
 #if (nginx_version >= 1029003 && !defined NGINX_NAME)

@@ -99,8 +99,8 @@ ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
     for (end = params; end->set; end++) { /* void */ }
 
     /*
-     * the rows of this feature follow the table of parameters already if nginx
-     * has read another configuration before in this process
+     * if nginx has read another configuration before in this process, the table
+     * "params" is already continued by the table "more"
      */
 
     for (next = end->post; next; next = next->post) {

@@ -85,7 +85,7 @@ struct ngx_http_mcds_param_s {
  * Continues the table "params" of a directive's parameters with the rows of the
  * table "more"; a table that continued "params" before then follows "more".  A
  * feature that mcds may be built without calls this in preconfiguration, each
- * time.
+ * time that a configuration is read.
  */
 
 void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
@@ -111,22 +111,24 @@ char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
 
 /*
  * The setter of a directive that has one value; cmd->post is a table of
- * parameters whose rows are named as the directives.
+ * parameters in which each row has the name of such a directive.
  */
 
 char *ngx_http_mcds_set_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /*
- * Sets the fields of all directives in a table to NGX_CONF_UNSET, in the new
- * configuration of a block (http, server or location).
+ * For a table of parameters in which each row has the name of a directive: sets
+ * the fields of these directives to NGX_CONF_UNSET, in the new configuration of
+ * a block (http, server or location).
  */
 
 void ngx_http_mcds_values_unset(ngx_http_mcds_param_t *params, void *conf);
 
 /*
- * Merges the configurations of two blocks, for all directives in a table: each
- * field of conf that is still NGX_CONF_UNSET inherits the value of prev, or
- * gets the directive's default.
+ * For a table of parameters in which each row has the name of a directive:
+ * merges the configurations of two blocks, such as a server and its location.
+ * Each field of conf that is still NGX_CONF_UNSET inherits the value of prev,
+ * or gets the directive's default.
  */
 
 void ngx_http_mcds_values_merge(ngx_http_mcds_param_t *params, void *prev,
@@ -144,19 +146,21 @@ ngx_uint_t ngx_http_mcds_is_off(ngx_conf_t *cf);
 
 /*
  * Call this first in the setter of a directive that a block of the
- * configuration may have once, and that may be "off".  field: a pointer that is
- * NGX_CONF_UNSET_PTR before, and NULL after "off".  name: if 1, "off" in front
- * of other arguments is an ordinary name, not an error.  Returns the result for
- * the setter to return unless the result is NGX_CONF_OK.
+ * configuration may have once, and that may be "off": refuses a duplicate, and
+ * sets *field to NULL for "off".  field: a pointer that is NGX_CONF_UNSET_PTR
+ * before.  name: if 1, "off" in front of other arguments is an ordinary name,
+ * not an error.  Returns the result for the setter to return unless the result
+ * is NGX_CONF_OK.
  */
 
 char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name);
 
 /*
  * Call this first in the setter of a directive that a block of the
- * configuration may have several times: creates the list, of elements of size
- * bytes, for the first directive; "off" sets the list to NULL.  Returns the
- * result for the setter to return unless the result is NGX_CONF_OK.
+ * configuration may have several times: for the first of these directives,
+ * creates the block's list of them, with elements of size bytes; "off" sets the
+ * list to NULL.  Returns the result for the setter to return unless the result
+ * is NGX_CONF_OK.
  */
 
 char *ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size);

@@ -232,8 +232,8 @@ ngx_http_mcds_param_number(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 /*
  * The largest number that the field of a parameter can hold.  ngx_msec_t has no
- * sign: with 32 bits it lasts for 49 days, and its largest value,
- * NGX_CONF_UNSET_MSEC, is taken.
+ * sign: with 32 bits it lasts for 49 days; its largest value,
+ * NGX_CONF_UNSET_MSEC, is reserved for a field that is not set.
  */
 
 static int64_t

@@ -44,8 +44,8 @@ char *ngx_http_mcds_param_enum(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 /*
  * The type of a directive's parameter that is a number between param->low and
- * param->high, or one of the words of param->post, as for all types up to
- * ngx_http_mcds_param_size().
+ * param->high, or one of the words of param->post.  The types below, up to
+ * ngx_http_mcds_param_size(), have these bounds and words, too.
  */
 
 char *ngx_http_mcds_param_num(ngx_conf_t *cf, ngx_http_mcds_param_t *param,

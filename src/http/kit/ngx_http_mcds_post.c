@@ -98,10 +98,10 @@ ngx_http_mcds_post(ngx_http_mcds_post_t *post)
         || ngx_http_mcds_post_body(sr, post) != NGX_OK)
     {
         /*
-         * the POST request of mcds itself cannot be sent: ngx_http_mcds_post()
-         * returns NULL, and the request's handler must not be called;
-         * ngx_http_finalize_request() calls ngx_http_mcds_post_done() at once,
-         * which would call the handler
+         * the POST request of mcds itself cannot be sent: the caller gets NULL,
+         * and its handler must not be called; the handler is removed here,
+         * since ngx_http_finalize_request() calls ngx_http_mcds_post_done() at
+         * once
          */
 
         posted->handler = NULL;

@@ -49,8 +49,8 @@
 #define NGX_HTTP_MCDS_REFRESH_POLL  50
 
 /*
- * the interval at which a refresh checks whether the worker exits;
- * milliseconds
+ * the interval at which a refresh (a request without a client) checks whether
+ * the worker exits; milliseconds
  */
 #define NGX_HTTP_MCDS_REFRESH_LOOK  100
 
@@ -128,8 +128,8 @@ ngx_http_mcds_refresh_create(ngx_http_request_t *r,
     ngx_http_mcds_refresh_t  *ref;
 
     /*
-     * finds the server's address now, for variables: the copy of the request
-     * has no descriptor for getsockname()
+     * finds the server's address now, for variables such as $server_addr: a
+     * refresh, a request without a client, has no descriptor for getsockname()
      */
 
     if (ngx_connection_local_sockaddr(r->connection, NULL, 0) != NGX_OK) {
@@ -206,7 +206,7 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /* a refresh has no descriptor: it borrows 0 for ngx_get_connection() */
+    /* a refresh has no descriptor; ngx_get_connection() gets 0 as an index */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -507,8 +507,8 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     main->main_filter_need_in_memory = 1;
 
     /*
-     * limit_conn and limit_req do not limit the copy of the request, even if
-     * the copy is redirected to a location that has them
+     * limit_conn and limit_req do not limit a refresh, a copy of the client's
+     * request, even if it is redirected to a location that has them
      */
 
     main->limit_conn_status = r->main->limit_conn_status
@@ -546,7 +546,7 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
     ref->log_ctx.current_request = sr;
 
     /*
-     * the copy of the request continues at the phase of the original, but
+     * a refresh continues at the phase of the client's request, but
      * NGX_HTTP_SUBREQUEST_CLONE does not copy all results of earlier phases,
      * such as flags of the URI and the status of an error page
      */
@@ -570,9 +570,9 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
 #endif
 
     /*
-     * nginx has copied the structure of the main request's list of headers by
-     * value into the subrequest: its pointer to the last part must not lead to
-     * the main request, which would get new headers of the subrequest
+     * nginx has copied the main request's list of headers into the subrequest
+     * by value: the pointer "last" of the copy still leads to the list of the
+     * main request, which would get the headers added to the subrequest
      */
 
     sr->headers_in.headers.last = &sr->headers_in.headers.part;
@@ -864,8 +864,8 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
         c->destroyed = 1;
 
         /*
-         * the connection of a refresh has the descriptor -1, but
-         * ngx_free_connection() uses the descriptor as an index: 0 is one
+         * the connection of a refresh has the descriptor -1, which
+         * ngx_free_connection() would use as an index: it gets 0 instead
          */
 
         saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
@@ -884,8 +884,8 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
 
 
 /*
- * the refresh that runs the request, or NULL: the request has the
- * ngx_http_connection_t that the structure of the refresh begins with
+ * the refresh to which the request r belongs, or NULL: the structure of a
+ * refresh begins with the ngx_http_connection_t of its requests
  */
 
 static ngx_http_mcds_refresh_t *

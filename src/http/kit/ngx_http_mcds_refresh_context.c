@@ -477,8 +477,9 @@ ngx_http_mcds_refresh_unwanted(ngx_str_t *name)
         for (i = 0; i < hidden->len; i++) {
 
             /*
-             * the name may be that of a request header, such as "if-match", or
-             * of its variable, in which "_" replaces "-"
+             * the name to look up among the headers that a refresh leaves out
+             * may be that of a header, such as "if-match", or of the header's
+             * variable, in which "_" replaces "-"
              */
 
             c = ngx_tolower(name->data[i]);
@@ -575,8 +576,9 @@ ngx_http_mcds_refresh_unfit(ngx_http_variable_t *v)
     name = v->name;
 
     /*
-     * the directive "set" or "map" has taken the name of a header's variable:
-     * the value does not belong to the client's request alone
+     * a refresh takes over a variable that "set", "map" or the like defines,
+     * even one with the name of a header's variable: its value does not belong
+     * to the client's request alone
      */
 
     if (v->flags & NGX_HTTP_VAR_CHANGEABLE) {

@@ -93,7 +93,10 @@ ngx_http_mcds_resource_refuse(ngx_http_request_t *r, ngx_uint_t methods,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* browsers send OPTIONS as the preflight of a cross-origin request */
+    /*
+     * OPTIONS gets status 204 instead of an error: browsers send it as the
+     * preflight of a cross-origin request
+     */
 
     if (r->method & methods & NGX_HTTP_OPTIONS) {
         return ngx_http_mcds_json_no_content(r);
@@ -344,8 +347,9 @@ ngx_http_mcds_resource_too_large(ngx_http_mcds_resource_t *res)
 
 
 /*
- * Appends the part of the request body that nginx has read to the body of the
- * resource.  NGX_DECLINED: the body is larger than the limit.
+ * Appends the part of the request body that nginx has just read to res->body,
+ * which collects the body in memory.  NGX_DECLINED: the body is larger than the
+ * limit.
  */
 
 static ngx_int_t

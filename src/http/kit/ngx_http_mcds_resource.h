@@ -19,7 +19,10 @@
 #include "ngx_http_mcds_text.h"
 
 
-/* bytes of the largest request body, whatever client_max_body_size is */
+/*
+ * bytes of the largest body of a request to an HTTP API of mcds, whatever
+ * client_max_body_size is
+ */
 #define NGX_HTTP_MCDS_BODY        (1024 * 1024)
 
 /*

@@ -30,9 +30,9 @@
 /*
  * The shares of statistics, of the statistics of servers, and of hot keys
  * (those used most often) in the shared memory zone (mcds_zone), each 1/n of
- * its size; the rest is for copies of pages.  Statistics of servers may take
- * twice as much as others, so that they still find room when the others have
- * used up theirs.
+ * its size; the rest is for counts that memcached does not have yet, and for
+ * copies of pages.  Statistics of servers may take twice as much as others, so
+ * that they still find room when the others have used up theirs.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
@@ -131,8 +131,9 @@ ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * without a shared memory zone (mcds_zone), the configuration has the
- * structures of all statistics, too, but nothing is counted in them
+ * Adds the memcached servers to the statistics of the configuration.  Without a
+ * shared memory zone (mcds_zone), the structures of all statistics exist, too,
+ * but their counts are never shown.
  */
 
 ngx_int_t
@@ -555,7 +556,10 @@ ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool, size_t size,
 
     max = (shpool->end - (u_char *) shpool) / part;
 
-    /* nginx's slab allocator rounds a size up to a page or a power of 2 */
+    /*
+     * the size that the memory takes in the zone: nginx's slab allocator rounds
+     * it up to a multiple of the page size or to a power of 2
+     */
 
     if (size > ngx_pagesize / 2) {
         taken = ngx_align(size, ngx_pagesize);
