@@ -322,10 +322,10 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
 
 
 /*
- * Called when the time has passed that a request may wait for memcached, and
- * memcached has not confirmed the lock; if memcached grants the lock later, the
- * lock is released at once.  If the request waits for another owner of the
- * lock, it may go on waiting: for "wait" plus the timeout of memcached.
+ * Ends the wait of a request for a lock that memcached has not confirmed in
+ * time; if memcached grants the lock later, the lock is released at once.  A
+ * request that waits for another owner of the lock goes on waiting once: for
+ * "wait" plus the timeout of memcached.
  */
 
 static void

@@ -425,7 +425,10 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
             }
         }
 
-        /* a lock must expire by itself if its owner dies */
+        /*
+         * a lock must expire by itself if its owner dies, so the pool of
+         * memcached servers must not have "ttl=off"
+         */
 
         if (ngx_http_mcds_needs_ttl(cf, conf->pool, conf->directive,
                                     &conf->place)
