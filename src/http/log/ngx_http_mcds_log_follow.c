@@ -64,11 +64,13 @@ typedef struct {
     ngx_uint_t                nbatches;
 
     ngx_mcds_log_event_t     *known;      /* older log lines that the client has
-                                             got, in the order of their ids */
+                                             got, and that may come again as
+                                             new ones, in the order of their
+                                             ids */
     ngx_uint_t                nknown;
-    ngx_uint_t                look;       /* number of the last read of the log
-                                             that may return lines which the
-                                             client has got */
+    ngx_uint_t                look;       /* sequence number of the last read of
+                                             new log lines that may return lines
+                                             which the client already has */
 
     ngx_http_mcds_log_out_t   out;
     ngx_uint_t                dropped;    /* number of log lines that were
@@ -331,7 +333,8 @@ ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
 
 /*
  * called periodically for each client that follows a log, even if the log has
- * no new line; NGX_DONE: the response ends
+ * no new line: continues to read older lines, reports failures of memcached,
+ * and keeps the connection alive; NGX_DONE: the response ends
  */
 
 static ngx_int_t

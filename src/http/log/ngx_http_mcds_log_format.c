@@ -449,7 +449,7 @@ ngx_http_mcds_log_variable(ngx_http_variable_value_t *value,
         return ngx_http_mcds_log_escape_json(p, last, value->data,
                                              value->len);
 
-    default: /* with "escape=none", the variable's value is copied */
+    default: /* "escape=none": a log line has the variable's value as it is */
         return ngx_cpymem(p, value->data,
                           ngx_min(value->len, (size_t) (last - p)));
     }

@@ -280,8 +280,8 @@ ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now, uint64_t *time)
         }
 
         /*
-         * the seconds of a time are multiplied by 1000 later, and must not
-         * overflow
+         * the seconds in the time of a log line are multiplied by 1000 later,
+         * and must not overflow
          */
 
         if (++digits > 15) {
