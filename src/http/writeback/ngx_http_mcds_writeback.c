@@ -299,7 +299,7 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
 
     /*
      * counts are posted before the interval of mcds_counter_writeback has
-     * passed if the worker exits, if a batch of counts was begun, and if the
+     * passed if the worker exits, if a batch of counts was begun, or if the
      * shared memory for counts is almost full
      */
 

@@ -60,8 +60,8 @@ struct ngx_http_mcds_writeback_s {
     ngx_event_t                 event;
     ngx_http_request_t         *request;  /* the POST request with counts that
                                              is under way, or NULL */
-    uint64_t                    posted;   /* number of the batch of counts in
-                                             the last POST request of
+    uint64_t                    posted;   /* sequence number of the batch of
+                                             counts in the last POST request of
                                              mcds_counter_writeback */
     ngx_uint_t                  cursor;   /* place in shared memory at which the
                                              next batch of counts to post
