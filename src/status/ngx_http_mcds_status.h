@@ -237,8 +237,8 @@ ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r, ngx_uint_t fixed);
 
 
 /*
- * For a content handler: sends a response with that text, which must not be
- * empty, and that HTTP status; 500 if text->failed is set.  Returns the result
+ * For a content handler: sends a response with the given text, which must not
+ * be empty, and HTTP status; 500 if text->failed is set.  Returns the result
  * for the content handler to return.  type: the Content-Type, a constant, with
  * its parameters.
  */

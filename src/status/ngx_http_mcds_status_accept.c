@@ -13,8 +13,8 @@
 
 
 /*
- * the best media range of the header Accept that was read so far, and its
- * quality in thousandths
+ * the format of statistics for the best media range of the header Accept that
+ * was read so far, and the quality of this media range in thousandths
  */
 
 typedef struct {

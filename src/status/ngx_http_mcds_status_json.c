@@ -457,7 +457,7 @@ ngx_http_mcds_status_group(ngx_http_mcds_status_text_t *text,
         ngx_http_mcds_status_reasons(text, group, totals);
         break;
 
-    default: /* TIME or LATENCY: the statistics are a histogram of times */
+    default: /* the kind TIME or LATENCY: the row shows a histogram of times */
         ngx_http_mcds_status_histogram(text, group, totals);
         break;
     }

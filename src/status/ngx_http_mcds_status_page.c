@@ -164,7 +164,8 @@ ngx_http_mcds_status_page(ngx_http_mcds_status_text_t *text, ngx_str_t *nonce,
 
 /*
  * Adds the headers of the live page: its Content-Security-Policy allows only
- * the styles and scripts of the page, and requests to its own server.
+ * the styles, scripts and images inside of the page, and requests to its own
+ * server.
  */
 
 static ngx_int_t

@@ -375,7 +375,7 @@ ngx_http_mcds_status_samples(ngx_http_mcds_status_text_t *text,
 
         break;
 
-    default: /* TIME or LATENCY: the statistics are a histogram of times */
+    default: /* the kind TIME or LATENCY: the row shows a histogram of times */
         ngx_http_mcds_status_buckets(text, group, labels, totals);
         break;
     }
