@@ -12,8 +12,8 @@
 #define MCDS_HOUR                 3600000
 
 /*
- * the latest date that an option may have: 9999-01-01, in seconds since the
- * epoch; later years have five digits
+ * the value of --time must be less than this, the start of the year 9999, in
+ * seconds since the epoch: the tool prints years of four digits only
  */
 #define MCDS_LAST_DATE            253370764800
 
@@ -292,7 +292,7 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 
         for (i = 0; mcds_long[i].option.val != c; i++) { /* void */ }
 
-        /* an option's empty value may be that of an unset shell variable */
+        /* an option's empty value, as of an unset shell variable, is refused */
 
         if (optarg && *optarg == '\0' && c != 'P' && c != 'N') {
             mcds_usage(m, "--%s must not be empty", mcds_long[i].option.name);
@@ -341,8 +341,8 @@ mcds_parse(mcds_t *m, int argc, char **argv)
     }
 
     /*
-     * an argument of a command must not be empty, either, except for values,
-     * texts and the words of the command that "lock run" runs
+     * an argument of a command must not be empty, except for values, texts and
+     * the words of the command that "lock run" runs
      */
 
     if (mcds_command->run == mcds_table || mcds_command->run == mcds_array
@@ -500,7 +500,8 @@ mcds_quantity(mcds_t *m, int option, char *value)
 
 
 /*
- * the list of the values of a command line option that may be repeated, or NULL
+ * returns the list of the values of a command line option that may be repeated;
+ * NULL: mcds_option() itself stores the option's value
  */
 
 static ngx_array_t *
@@ -557,8 +558,8 @@ mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec,
     if (n == NGX_ERROR && max > NGX_MAX_INT32_VALUE) {
 
         /*
-         * an option's time is parsed as seconds, since ngx_parse_time() fails
-         * on milliseconds that exceed 32 bits
+         * an option's time is parsed as seconds: on a 32-bit host,
+         * ngx_parse_time() fails on more than 24 days in milliseconds
          */
 
         n = ngx_parse_time(&s, 1);

@@ -60,10 +60,11 @@
 
 
 typedef struct {
-    char             *conf;       /* file of nginx's configuration, or NULL */
-    char             *servers;    /* the value of the option --servers: a
-                                     list, or a libmemcached string; NULL:
-                                     not given */
+    char             *conf;       /* file of nginx's configuration, or the
+                                     value of the option --servers */
+    char             *servers;    /* the value of the option --servers: a list
+                                     of memcached servers, or a libmemcached
+                                     string; NULL: not given */
     char             *prefix;
     char             *pool;       /* the value of the option --pool; NULL: not
                                      given */
@@ -103,14 +104,14 @@ typedef struct {
                                      rows to print; 0: not given */
     ngx_msec_t        chunk;
     ngx_uint_t        chunks;
-    ngx_uint_t        command;    /* index of the first argument of the command
-                                     line after "--"; 0: there is no "--" */
+    ngx_uint_t        command;    /* index of the command's first argument
+                                     after "--"; 0: there is no "--" */
 } mcds_options_t;
 
 
 /*
- * a block of nginx's configuration, and the list of all its blocks; see
- * mcds_site.h
+ * types, defined in mcds_site.h, of a block of nginx's configuration and of the
+ * list of all its blocks
  */
 
 typedef struct mcds_scope_s  mcds_scope_t;
@@ -140,13 +141,13 @@ typedef struct {
     ngx_array_t       directives; /* the directives of the module mcds, array of
                                      mcds_directive_t */
     mcds_sites_t     *sites;      /* the blocks of nginx's configuration; NULL:
-                                     the tool reads none */
+                                     the tool reads no configuration */
 
     ngx_mcds_pool_t  *pool;       /* the pool of memcached servers that the
                                      command uses */
 
-    int               status;     /* the exit code: the maximum of those that
-                                     were set so far */
+    int               status;     /* exit code of the tool: the maximum of the
+                                     codes that were set so far */
 } mcds_t;
 
 
@@ -165,7 +166,8 @@ typedef struct {
 
 /*
  * The commands of the tool: args are the n arguments after the name of the
- * command.  Each one prints its result and raises m->status if it fails.
+ * command.  Each one prints its result and raises the exit code m->status if it
+ * fails.
  */
 
 void mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
@@ -185,13 +187,16 @@ void mcds_watch(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 
 /*
  * Returns the state, statistics and warnings of a memcached server as a JSON
- * object; raises m->status if the server has a problem.
+ * object; raises the exit code m->status if the server has a problem.
  */
 
 json_t *mcds_check_server(mcds_t *m, ngx_mcds_server_t *server);
 
 
-/* Prints an error message after the command's name, and raises m->status. */
+/*
+ * Prints an error message after the command's name, and raises the exit code
+ * m->status to at least status.
+ */
 
 void mcds_error(mcds_t *m, int status, const char *fmt, ...);
 
@@ -204,7 +209,7 @@ void mcds_usage(mcds_t *m, const char *fmt, ...)
 
 /*
  * Reports that an operation of memcached on "what", the name of a key or
- * server, ended with rc, which is not NGX_MCDS_OK.
+ * server, ended with the result code rc, which is not NGX_MCDS_OK.
  */
 
 void mcds_failed(mcds_t *m, ngx_str_t *what, ngx_uint_t rc);
@@ -225,8 +230,8 @@ void *mcds_alloc(mcds_t *m, size_t size);
 
 /*
  * Reads all pools of memcached servers and all directives of mcds from nginx's
- * configuration, or makes the pool of --servers.  Ends the tool if the
- * configuration cannot be read.
+ * configuration, or makes a pool of the servers in the option --servers.  Ends
+ * the tool if the configuration cannot be read.
  */
 
 void mcds_site_read(mcds_t *m);
@@ -264,10 +269,10 @@ mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
 
 
 /*
- * Returns the next directive of a counter in nginx's configuration that counts
- * the key; i and directives as for mcds_site_find().  If exact is 1, the
- * directive has just this key; otherwise its key contains variables and may
- * have this value.
+ * Returns the next directive in nginx's configuration, from index *i on, that
+ * is one of "directives" (names, separated by spaces) and counts the counter
+ * with this key.  If exact is 1, the directive has just this key; otherwise its
+ * key contains variables and may have this value.
  */
 
 mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
@@ -309,19 +314,22 @@ typedef struct {
     uint64_t           cas;
     int64_t            ttl;
     ngx_str_t          text;      /* the value of the item that was read */
-    ngx_mcds_value_t  *value;     /* the memory of the item's value */
+    ngx_mcds_value_t  *value;     /* the memory that contains text, or NULL */
 } mcds_answer_t;
 
 
 /*
- * Runs an operation of memcached and waits for its result.  Returns
- * ngx_mcds_rc_e.
+ * Runs an operation of memcached and waits for its result.  Returns the
+ * operation's result code, one of ngx_mcds_rc_e.
  */
 
 ngx_uint_t mcds_do(mcds_t *m, ngx_mcds_request_t *req, mcds_answer_t *answer);
 
 
-/* Frees the value in the result of an operation; there may be none. */
+/*
+ * Frees the item's value in the result of an operation of memcached, if the
+ * operation has read one.
+ */
 
 void mcds_answer_free(mcds_answer_t *answer);
 
@@ -390,8 +398,9 @@ void mcds_show(mcds_t *m, json_t *value);
 
 
 /*
- * Prints a JSON value as one line of JSON, real numbers with so many digits; 17
- * digits are exact.  Takes over the reference.
+ * Prints a JSON value as one line of JSON; digits is the number of significant
+ * digits of its real numbers, which are exact with 17.  Takes over the
+ * reference.
  */
 
 void mcds_dump(json_t *value, size_t digits);

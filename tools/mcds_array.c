@@ -103,7 +103,7 @@ mcds_array_find(mcds_t *m, ngx_mcds_array_t *array)
 
         /*
          * the parameters of mcds_array_push begin one word later than those of
-         * mcds_array_api, since its second word is the value
+         * mcds_array_api: between the array's name and them is a value
          */
 
         word = mcds_is(&directive->words[0], "mcds_array_api") ? 2 : 3;
@@ -299,8 +299,8 @@ mcds_array_push(mcds_t *m, ngx_mcds_array_t *array, ngx_uint_t unique,
 
 
 /*
- * the values to append to an array, as lines of JSON; if "known" is not NULL,
- * without those that it contains
+ * returns the values to append to an array, as lines of JSON; if "known" is not
+ * NULL, without the values that "known" contains
  */
 
 static ngx_mcds_value_t *
@@ -354,8 +354,8 @@ mcds_array_text(mcds_push_t *push, json_t *known)
 
 
 /*
- * changes an array that is "unique": only values that the array does not
- * contain are appended, others keep their places
+ * changes an array that is "unique": appends only those values that the array
+ * does not contain yet
  */
 
 static ngx_uint_t
@@ -405,8 +405,8 @@ mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
 
 
 /*
- * adds a value of the array to those that are known; only strings, since the
- * values to append are strings
+ * adds a value that an array contains to "known", so that it is not appended
+ * again; only if it is a string, since values to append are strings
  */
 
 static void

@@ -252,8 +252,8 @@ mcds_check_distribution(ngx_mcds_pool_t *pool)
     }
 
     /*
-     * a libmemcached string in nginx's configuration may have set another
-     * distribution of keys to the servers
+     * a libmemcached string in nginx's configuration may distribute keys to the
+     * servers otherwise than pool->distribution says
      */
 
     switch (memcached_behavior_get_distribution(pool->memcached)) {
@@ -374,8 +374,8 @@ mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o)
     };
 
     /*
-     * no statistics of servers with TLS or a password: libmemcached has neither
-     * in the text protocol
+     * the tool reads no statistics of servers with TLS or a password:
+     * libmemcached has neither in the text protocol
      */
 
 #if (NGX_SSL)
@@ -468,8 +468,8 @@ mcds_check_stat(const memcached_instance_st *instance, const char *key,
     stats = asked->stats;
 
     /*
-     * the tool ends after the timeout, since libmemcached reads statistics as
-     * long as the server sends
+     * libmemcached reads statistics for as long as the memcached server sends
+     * them: the tool ends if that exceeds the timeout
      */
 
     if (mcds_now() > asked->until) {

@@ -359,7 +359,7 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 
         /*
          * a parameter "window=" that nginx would reject becomes 0, which the
-         * check below refuses
+         * tool rejects below, unless --window replaces it
          */
 
         *window = (n > 0 && n <= NGX_MCDS_MAX_TTL) ? (uint32_t) n : 0;

@@ -11,8 +11,8 @@
 
 
 /*
- * the maximum number of bytes of a response of nginx with its statistics, and
- * the number by which the buffer grows
+ * the maximum size of a response of nginx with its statistics, and the size by
+ * which the buffer for such a response grows; bytes
  */
 #define MCDS_FETCH_MAX            (16 * 1024 * 1024)
 #define MCDS_FETCH_STEP           16384
@@ -242,8 +242,9 @@ mcds_fetch_address(mcds_fetch_t *f, ngx_int_t family, in_port_t port,
 
 
 /*
- * makes the address to which a request to nginx of this host connects;
- * NGX_DECLINED if it is no loopback address or unix socket
+ * sets sa to the socket address at which the tool requests nginx's statistics,
+ * from the address of a "listen", which must be a loopback address, a wildcard
+ * or a unix socket; NGX_DECLINED otherwise
  */
 
 static ngx_int_t

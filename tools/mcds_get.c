@@ -342,7 +342,8 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
 
     /*
      * a page with variants is stored as a list of the headers by which it
-     * varies: there the fields for the age have the intervals of purges
+     * varies, which has no age: it stores the times between its last purges in
+     * the fields "age" and "took"
      */
 
     before = (entry->kind == NGX_MCDS_ENTRY_VARY)
@@ -470,9 +471,8 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
     mcds_put(o, "tags_state", json_string(state));
 
     /*
-     * the page's "state" in the JSON becomes its state after purges of tags and
-     * hosts, unless that is "valid"; if that is "unknown", only the state
-     * "fresh" is replaced
+     * the state after purges of tags and hosts replaces the page's "state" in
+     * the JSON; but "valid" replaces none, and "unknown" only "fresh"
      */
 
     was = json_object_get(o, "state");
@@ -496,8 +496,8 @@ mcds_get_tags_done(void *data)
 
 
 /*
- * adds the lock of a page to the JSON: nginx builds the page, or waits after
- * failures (back-off)
+ * adds the lock of a page to the JSON: the lock exists while nginx builds the
+ * page, or waits after failures before it tries again (back-off)
  */
 
 void

@@ -95,8 +95,9 @@ mcds_get_by_route(ngx_str_t *names)
 
 
 /*
- * adds a variant of a page if its headers match; the location and URI that
- * nginx would choose are unknown, but each variant has the hash of its own
+ * adds a stored variant of a page to the JSON list if the headers of --header
+ * match it.  The tool does not know the location and URI that nginx would
+ * choose, and takes those of the variant, whose hash is stored with it.
  */
 
 static void

@@ -28,8 +28,8 @@ typedef struct {
 
 #define MCDS_KEY_NO               0
 #define MCDS_KEY_MAY              1
-#define MCDS_KEY_SURE             2     /* the location matches the URL, unless
-                                           another location matches better */
+#define MCDS_KEY_SURE             2     /* the location certainly matches the
+                                           URL; another may match better */
 
 
 static void mcds_key_split(mcds_key_url_t *u, ngx_str_t *url);
@@ -191,8 +191,8 @@ mcds_key_answers(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u)
         }
 
         /*
-         * the location does not answer the URL, either, if a location beside
-         * it, or beside one that it is in, matches better
+         * the location does not answer the URL if a sibling of the location,
+         * or of a location around it, matches the URL better
          */
 
         for (level = scope;

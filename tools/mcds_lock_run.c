@@ -231,8 +231,8 @@ mcds_run_refused(mcds_run_t *run)
     }
 
     /*
-     * memcached may still grant the lock: waits until the lock has been given
-     * back
+     * memcached may still grant the lock that "lock run" has requested: the
+     * tool waits until the lock is released again, for at most --timeout
      */
 
     mcds_settle(run->m);

@@ -368,8 +368,8 @@ mcds_write_end(mcds_write_t *w)
     ngx_mcds_log_close(w->writer);
 
     /*
-     * waits until memcached has the new size of the log's items, too, by which
-     * other writers find an item with room for their lines
+     * waits until memcached has also incremented the stored total size of the
+     * log's lines, by which other writers find an item with room
      */
 
     mcds_settle(w->m);

@@ -15,7 +15,7 @@
 #define MCDS_SHOW_LAST            253402300799
 
 /*
- * digits of a real number in the tool's output: 0.1 is not printed as
+ * significant digits of a real number with --json: 0.1 is not printed as
  * 0.10000000000000001
  */
 #define MCDS_DIGITS               15
@@ -330,7 +330,8 @@ mcds_simple(json_t *value)
 
 
 /*
- * a JSON value that is no list and no object, as a string from malloc()
+ * returns a JSON value, for one line of text, as a string from malloc(); "-" is
+ * null, or a list or object without elements
  */
 
 static char *

@@ -104,8 +104,8 @@ mcds_site_read(mcds_t *m)
     }
 
     /*
-     * all pools get the timeout of the tool, which does not connect to a server
-     * again after a failure
+     * all pools get the timeout of the tool; after one failure of a memcached
+     * server, the tool sends it no operations until it answers a probe
      */
 
     pool = m->pools.elts;

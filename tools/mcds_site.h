@@ -99,8 +99,8 @@ void mcds_site_server_end(mcds_t *m, mcds_scope_t *scope);
 
 
 /*
- * Sets the sites of the pages in all blocks of nginx's configuration, by the
- * code of the nginx module.
+ * Sets the site (mcds_cache_site) and the pool of the pages of each block of
+ * nginx's configuration, by the code of the nginx module.
  */
 
 void mcds_site_make(mcds_t *m);

@@ -115,7 +115,7 @@ mcds_site_listen(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
     if (l.first < 1 || l.last > 65535) {
 
-        /* nginx would reject the port of this "listen" */
+        /* a "listen" with a port that nginx would reject is ignored */
 
         return;
     }

@@ -14,8 +14,8 @@ static ngx_mcds_pool_t *mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope);
 
 
 /*
- * two modules of nginx, of which only the index into the arrays of
- * configurations below is set
+ * the module structures of nginx's http core and of mcds's cache; only their
+ * index into the arrays main_conf and srv_conf is set
  */
 
 ngx_module_t  ngx_http_core_module = { .ctx_index = 0 };

@@ -119,8 +119,8 @@ mcds_site_one_pool(mcds_t *m)
 
 /*
  * sets the pool of memcached servers of the command to that of a directive;
- * NGX_DECLINED: directives before this one use another pool, and the pool of
- * the command is not set
+ * NGX_DECLINED: an earlier directive uses another pool, and the command has no
+ * pool now
  */
 
 static ngx_int_t
@@ -329,8 +329,9 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
 
 
 /*
- * returns 1 if the key of a counter, or with "begin" its beginning, matches the
- * text of a directive, in which a variable stands for any characters
+ * returns 1 if the key of a counter matches the text of a directive, in which a
+ * variable stands for any characters; with "begin", it suffices that the key
+ * begins with such a text
  */
 
 static ngx_uint_t

@@ -376,8 +376,8 @@ mcds_status_down(json_t *status)
 
 
 /*
- * the number in a JSON object that is its member "one", or the member "two" of
- * its member "one" if two is not NULL; 0 if it is missing
+ * returns the number in the member of a JSON object that one names, or, if two
+ * is not NULL, in the member two of this member; 0 if there is no such number
  */
 
 static json_int_t

@@ -44,8 +44,9 @@ ngx_int_t ngx_tool_run(ngx_uint_t *done);
 
 /*
  * Watches a descriptor, such as a pipe, in the event loop: the handler is
- * called when it is readable.  ev->data is a connection that stands for the
- * descriptor, and has the given data.  Returns NULL if out of memory.
+ * called when it is readable.  Returns a connection that stands for the
+ * descriptor, with data in its field "data"; the handler gets it as ev->data.
+ * Returns NULL if out of memory.
  */
 
 ngx_connection_t *ngx_tool_watch(int fd, ngx_event_handler_pt handler,
