@@ -71,8 +71,9 @@ struct stream_s {
     long         tag;
     char        *body;
     int          paused;
-    uint64_t     owed;              /* bytes of flow control credit of a paused
-                                       stream that the server does not get */
+    uint64_t     owed;              /* bytes of flow control credit that the
+                                       server gets when the paused stream is
+                                       resumed */
     stream_t    *next;
 };
 
@@ -175,8 +176,8 @@ handshake_completed(ngtcp2_conn *c, void *data)
     }
 
     /*
-     * the client ends if the server refuses early data, which it does not send
-     * again
+     * the client ends if the server refuses early data (0-RTT), since it does
+     * not send refused data again
      */
 
     if (early
