@@ -68,7 +68,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
     cmd.want = (data[0] & 0x40) ? NGX_MCDS_CAS : 0;
     cmd.cas = (data[0] & 0x80) ? 7 : 0;
 
-    /* there is no such command */
+    /* the classic protocol has no command for NGX_MCDS_NOOP */
 
     if (cmd.verb == NGX_MCDS_NOOP) {
         return 0;
@@ -132,7 +132,7 @@ compare(const u_char *data, size_t len, ngx_uint_t words, slow_reply_t *slow)
 
     classic(slow, data, len, words);
 
-    /* in memory of this very size, so that a byte too many is seen */
+    /* an exact copy of the data, so that a read beyond the end is noticed */
 
     copy = malloc(len);
     must(copy != NULL);
@@ -266,7 +266,7 @@ classic_line(slow_reply_t *reply, const u_char *data, size_t len,
         return;
     }
 
-    /* words between single spaces */
+    /* splits the reply's line at each space into words */
 
     for (n = 0, i = 0; n < WORDS; n++) {
 
@@ -352,7 +352,10 @@ key(slow_text_t *word)
 }
 
 
-/* what stands behind the word, when that can be shown */
+/*
+ * sets reply->text to the text behind the first word of a reply's line; returns
+ * 0 if the line has another first word, or the text a control character
+ */
 
 static int
 classic_text(slow_reply_t *reply, const u_char *data, size_t len,
@@ -377,7 +380,10 @@ classic_text(slow_reply_t *reply, const u_char *data, size_t len,
 }
 
 
-/* digits, compared as text: the longer one is larger */
+/*
+ * parses a decimal number, which is compared with the maximum as text: the
+ * longer text is the larger number
+ */
 
 static int
 decimal(slow_text_t *text, const char *max, uint64_t *n)

@@ -44,7 +44,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
     step = 1 + data[1];
     length = data[2] | (size_t) data[3] << 8;
 
-    /* as it is, or what is made of it */
+    /* the input is the coded body itself, or a body that is coded first */
 
     if (data[0] & 2) {
         encoder = ngx_mcds_encoder_create(coding, 1 + data[1] % 9);
@@ -66,7 +66,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
         must(rc == NGX_DONE && first.len == size
              && memcmp(first.data, data, size) == 0);
 
-        /* said to be of another length, or changed somewhere */
+        /* the coded body, for another length, and with a byte changed */
 
         coded.data[length % coded.len] ^= data[0] & 0xfc;
         data = coded.data;
@@ -93,7 +93,10 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 }
 
 
-/* in pieces of step, to places of their own of so many bytes */
+/*
+ * decodes a body in pieces of "step" bytes; each call of the decoder has room
+ * for "room" decoded bytes
+ */
 
 static ngx_int_t
 decode(ngx_uint_t coding, const u_char *data, size_t size, size_t length,

@@ -48,7 +48,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
     pool = ngx_mcds_pool_create(cf.pool, &name);
     must(pool != NULL);
 
-    /* as nginx's words are: with a NUL behind them, and none inside */
+    /* a word of nginx's configuration ends with a NUL, and contains none */
 
     len = strnlen((char *) data + 2, size - 2);
     text = ngx_pnalloc(cf.pool, len + 1);
@@ -98,7 +98,10 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 }
 
 
-/* of libmemcached, which reads the file of an INCLUDE */
+/*
+ * replaces fopen(), by which libmemcached reads the file of an INCLUDE in a
+ * configuration string: mcds must not let it do that
+ */
 
 FILE *
 fopen(const char *path, const char *mode)
@@ -124,8 +127,9 @@ add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, u_char *data, size_t len)
     last = data + len;
 
     /*
-     * The first byte of a line is the weight, and whether it is down.  Large
-     * weights are rare: rings are sorted, which takes most of the time.
+     * The first byte of a line is the server's weight, and tells whether it is
+     * down.  Large weights are rare: the hash ring is sorted, which takes most
+     * of the time.
      */
 
     while (last - data > 1) {

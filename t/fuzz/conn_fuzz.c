@@ -37,7 +37,7 @@ typedef struct {
     ngx_uint_t          begun;
     ngx_uint_t          sent;
 
-    /* what came, and what should */
+    /* the result that the operation got, and the expected one */
 
     ngx_uint_t          calls;
     ngx_mcds_result_t   result;
@@ -79,9 +79,12 @@ static int          bare;
 static u_char      *stream;
 static size_t       stream_len, stream_size;
 
-static ngx_uint_t   rest;              /* the rc of what is not answered */
-static ngx_uint_t   ends;              /* the connection, before its end */
-static ngx_uint_t   left_early;        /* ... and is made again */
+static ngx_uint_t   rest;              /* the expected result code of operations
+                                          that get no reply */
+static ngx_uint_t   ends;              /* 1: the client must close the
+                                          connection before the server does */
+static ngx_uint_t   left_early;        /* 1: the client closes the connection,
+                                          and opens another one */
 
 static char         full[] = "ERROR Too many open connections";
 
@@ -298,7 +301,7 @@ handler(void *data, ngx_mcds_result_t *result)
         memcpy(one->data, result->data, result->len);
     }
 
-    /* some have more to ask at once */
+    /* some handlers submit another operation at once */
 
     if (again && nones < OPS) {
         again--;
@@ -324,7 +327,10 @@ stores(one_t *one)
 }
 
 
-/* which commands have left on the first connection, in part or whole */
+/*
+ * determines which commands the client has sent on the first connection, in
+ * part or as a whole
+ */
 
 static void
 learn(void)
@@ -534,7 +540,7 @@ put_value(size_t len)
 }
 
 
-/* what a slow reader makes of the stream */
+/* computes the expected results of the operations from the server's bytes */
 
 static void
 predict(void)
@@ -575,7 +581,7 @@ predict(void)
             && !ones[i].sent
             && stores(&ones[i]))
         {
-            /* this one is answered, and others begin anew */
+            /* the reply ends this operation; later ones are sent again */
 
             left_early = 1;
             return;
@@ -629,7 +635,10 @@ predict(void)
 }
 
 
-/* the bytes of it, or 0 and the rc of all operations */
+/*
+ * returns the number of bytes of the server's greeting; if it is wrong, returns
+ * 0 and sets rest, the expected result code of all operations
+ */
 
 static size_t
 predict_greeting(void)
@@ -700,7 +709,10 @@ predict_greeting(void)
 }
 
 
-/* a server at its limit of connections is not one of another kind */
+/*
+ * returns the expected result code after a wrong greeting: NGX_MCDS_CLOSED if
+ * the server has too many connections, otherwise NGX_MCDS_DOWN
+ */
 
 static ngx_uint_t
 predict_refusal(slow_reply_t *reply, size_t pos)
@@ -716,7 +728,7 @@ predict_refusal(slow_reply_t *reply, size_t pos)
                    ? NGX_MCDS_CLOSED : NGX_MCDS_DOWN;
     }
 
-    /* up to what cannot be shown */
+    /* the client reads an invalid line up to a control character */
 
     p = stream + pos;
 
@@ -748,7 +760,7 @@ find(const u_char *data, size_t len, u_char ch)
 }
 
 
-/* may it be the answer to this operation? */
+/* returns 1 if the reply may be the one to this operation */
 
 static int
 predict_one(one_t *one, slow_reply_t *reply)
@@ -800,7 +812,7 @@ deliver(uint32_t random)
         len = 1 + (random >> 16) % ((random >> 8) % 4 ? 30 : 20000);
         len = ngx_min(len, stream_len - pos);
 
-        /* many a mistake is made between CR and LF */
+        /* many pieces end between CR and LF, where mistakes are likely */
 
         if ((random >> 10) % 4 == 0) {
             cr = memchr(stream + pos, '\r', stream_len - pos);
@@ -820,7 +832,7 @@ piece(size_t len)
     u_char       *copy;
     ngx_event_t  *rev;
 
-    /* in memory of its size; a closed connection leaves some of it unread */
+    /* an exact copy; if the connection is closed, some of it is not read */
 
     copy = malloc(len);
     must(copy != NULL);
@@ -851,7 +863,7 @@ compare(void)
         }
 
         if (!one->answered) {
-            /* DOWN if not a byte of it has left */
+            /* the result may be DOWN if no byte of the command was sent */
 
             must(left_early
                  || one->result.rc == rest

@@ -123,7 +123,7 @@ decide(ngx_mcds_cache_control_t *cc, const u_char *data)
     must(entry.created == now && entry.expire > now);
     must(entry.expire - now <= 2147483648000ULL);
 
-    /* stale pages of those that forbid it are never used */
+    /* a page is never used stale if its Cache-Control forbids that */
 
     stale.update = NGX_MCDS_ALWAYS;
     stale.grace = NGX_MCDS_ALWAYS;

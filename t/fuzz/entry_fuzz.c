@@ -10,12 +10,12 @@
 #include "ngx_mcds_entry.h"
 
 
-/* what is mended, so that not all ends at the checksum */
+/* fields of the stored entry that are made right, so that it is accepted */
 
 #define FIX_MAGIC  0x01
 #define FIX_SIZES  0x02
 #define FIX_CRC    0x04
-#define FIX_KEY    0x08           /* ask for the key that is there */
+#define FIX_KEY    0x08           /* read the entry by its own key */
 #define FIX_TOTAL  0x10
 
 
@@ -98,7 +98,7 @@ mend(u_char *data, size_t len, ngx_uint_t how)
 
     if (how & FIX_SIZES) {
 
-        /* small lengths, and the rest is the body's */
+        /* short key, extensions and headers; the rest is the body */
 
         put(data + 64, 4, get(data + 64, 4) % 16);
         put(data + 68, 4, get(data + 68, 4) % 32);
@@ -162,11 +162,11 @@ check(ngx_mcds_entry_t *entry, u_char *data, size_t len)
 
     ngx_mcds_entry_finish(value, entry);
 
-    /* what a reader does not know is all that may be lost */
+    /* an entry that is written again loses only fields unknown to the code */
 
     plain = (get(data + 6, 2) == 112);
 
-    /* the version tells that a page is validated for each request */
+    /* version 3 is for pages that are validated for each request */
 
     if (((get(data + 8, 4) & NGX_MCDS_ENTRY_VALIDATE) != 0) != (data[4] == 3)) {
         plain = 0;

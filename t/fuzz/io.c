@@ -23,7 +23,7 @@ static ngx_chain_t *io_send_chain(ngx_connection_t *c, ngx_chain_t *in,
 
 io_t  io;
 
-/* what client/ wants of src/event and src/os */
+/* variables of nginx's event loop that client/ needs */
 
 ngx_queue_t    ngx_posted_events;
 ngx_rbtree_t   ngx_event_timer_rbtree;
@@ -248,7 +248,7 @@ io_send_chain(ngx_connection_t *c, ngx_chain_t *in, off_t limit)
 
 #if (NGX_SSL)
 
-/* no pool here has TLS */
+/* replace the functions for TLS, which no pool of a fuzzer has */
 
 ngx_int_t
 ngx_mcds_ssl_handshake(ngx_mcds_conn_t *conn,
@@ -267,7 +267,7 @@ ngx_mcds_ssl_close(ngx_connection_t *c)
 #endif
 
 
-/* addresses stay */
+/* replace the functions that resolve names again: addresses do not change */
 
 void
 ngx_mcds_resolve_connected(ngx_mcds_server_t *server)
@@ -287,7 +287,7 @@ ngx_mcds_resolve_stop(ngx_mcds_server_t *server)
 }
 
 
-/* asked how a connect() ended */
+/* replaces getsockopt(), which tells the client that connect() has succeeded */
 
 int
 getsockopt(int fd, int level, int name, void *value, socklen_t *len)
@@ -298,7 +298,10 @@ getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 }
 
 
-/* no name is looked up: "no" is unknown, every other has one address */
+/*
+ * replaces getaddrinfo(): the host name "no" is unknown, all others have the
+ * address 127.0.0.1
+ */
 
 int
 getaddrinfo(const char *node, const char *service,

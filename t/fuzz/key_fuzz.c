@@ -78,7 +78,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 
     prefix.len = ngx_min(prefix.len, NGX_MCDS_MAX_PREFIX);
 
-    /* the text, and some that are nearly the same */
+    /* builds the keys of the text, and of some texts that differ a little */
 
     text = malloc(len + 1);
     must(text != NULL);
@@ -113,7 +113,7 @@ build(ngx_str_t *prefix, u_char *text, size_t len, size_t cut)
     base.len = cut % (len + 1);
     suffix.len = len - base.len;
 
-    /* each in memory of its size */
+    /* exact copies of both strings, so that a read beyond the end is noticed */
 
     base.data = base.len ? malloc(base.len) : NULL;
     suffix.data = suffix.len ? malloc(suffix.len) : NULL;
@@ -140,7 +140,7 @@ build(ngx_str_t *prefix, u_char *text, size_t len, size_t cut)
 
     check(&key, prefix, text, len);
 
-    /* pools of different prefixes are nothing to each other */
+    /* pools with different prefixes may have equal keys for different texts */
 
     if (prefix->len == 0) {
         remember(key.data, key.len, text, len);
@@ -195,7 +195,10 @@ check(ngx_mcds_key_t *key, ngx_str_t *prefix, u_char *text, size_t len)
 }
 
 
-/* a newer one takes the place of an older one */
+/*
+ * checks that no other text has had this key; keys are remembered in a table,
+ * in which a new key may replace an older one
+ */
 
 static void
 remember(u_char *key, size_t klen, u_char *text, size_t len)
@@ -217,7 +220,7 @@ remember(u_char *key, size_t klen, u_char *text, size_t len)
 }
 
 
-/* FNV-1a, forwards and backwards */
+/* the FNV-1a hashes of the data, read forwards and backwards */
 
 static void
 digest(uint64_t *hash, u_char *data, size_t len)

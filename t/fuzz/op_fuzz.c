@@ -36,14 +36,15 @@ typedef struct {
 } call_t;
 
 
-/* a connection, as its server sees it */
+/* a connection, as the memcached server sees it */
 
 typedef struct {
     ngx_connection_t   *c;
     u_char             *got;
     size_t              len;
     size_t              size;
-    size_t              pos;            /* what is behind it is not answered */
+    size_t              pos;            /* position in got of the first command
+                                           without a reply */
     size_t              room;
     u_char              in[1024];
     size_t              in_len;
@@ -119,7 +120,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 
     if (data[0] & 0x80) {
 
-        /* the worker exits, and then its callers find that it has */
+        /* the worker exits; callers then cancel operations without a result */
 
         ngx_mcds_pool_exit(pool);
 
@@ -268,7 +269,7 @@ step(u_char byte)
         io_later(n * 4);
         break;
 
-    default: /* 7: the network */
+    default: /* 7: the network changes */
 
         switch (n & 7) {
 
@@ -335,7 +336,10 @@ submit(ngx_uint_t slot, ngx_uint_t what)
 }
 
 
-/* the strings of the request do not live longer than the call */
+/*
+ * submits an operation; the strings of its request are freed when the call
+ * returns
+ */
 
 static void
 send_call(call_t *call)
@@ -626,7 +630,7 @@ find(ngx_connection_t *c)
 }
 
 
-/* the nth open connection, or one that is none */
+/* returns the nth open connection, or an unused one if there are fewer */
 
 static link_t *
 choose(ngx_uint_t n)
@@ -677,7 +681,10 @@ write_event(link_t *l)
 }
 
 
-/* connections that are being made are there, and greetings answered */
+/*
+ * completes the connections that are being made, and replies to the first
+ * commands on them
+ */
 
 static void
 greet(void)
@@ -719,7 +726,10 @@ greet(void)
 }
 
 
-/* the next command that has come whole, with its data */
+/*
+ * splits the next command on a connection into words; returns 0 if it has not
+ * arrived as a whole, with its data
+ */
 
 static ngx_uint_t
 command(link_t *l, words_t *w)
@@ -790,7 +800,7 @@ reply(link_t *l, ngx_uint_t how)
 
     if (how == 15) {
 
-        /* nothing, or somebody else's */
+        /* no reply to this command: the client may get the next one for it */
 
         return;
     }

@@ -28,16 +28,16 @@
 #define ITEMS      8
 #define LONGEST    65536
 
-/* operations that one action may need beside those for each part */
+/* maximum number of operations for a page, besides those for its parts */
 #define FEW        (NGX_MCDS_TAGS_MAX * 2 + 64)
 
-/* what is mended, so that not all ends at the checksum */
+/* fields of the stored entry that are made right, so that it is accepted */
 #define FIX_SIZES  0x01
 #define FIX_BODY   0x02
 #define FIX_PARTS  0x04
 #define FIX_EXT    0x08
 
-/* how it is looked at */
+/* how the page is signed and read */
 #define SECRET     0x10
 #define SIGNED     0x20
 #define FAILS      0x40
@@ -47,9 +47,9 @@
 typedef struct {
     ngx_queue_t           queue;
     ngx_mcds_request_t    req;
-    ngx_str_t             key;         /* with its suffix */
+    ngx_str_t             key;         /* key of the item, with its suffix */
     ngx_str_t             text;
-    ngx_mcds_op_t        *op;          /* or NULL */
+    ngx_mcds_op_t        *op;          /* NULL: the operation has no handler */
 } one_t;
 
 
@@ -94,8 +94,10 @@ static ngx_str_t         page_key = { sizeof(page_name) - 1, page_name };
 static ngx_str_t         secret = ngx_string("a key of the right length");
 static ngx_array_t       secrets = { &secret, 1, sizeof(ngx_str_t), 1, NULL };
 
-static ngx_array_t      *wanted;       /* secrets, or NULL */
-static ngx_uint_t        unsigned_one; /* the entry is, and may not be */
+static ngx_array_t      *wanted;       /* secrets by which pages must be signed,
+                                          or NULL */
+static ngx_uint_t        unsigned_one; /* 1: the page must be signed, and is
+                                          not */
 static ngx_uint_t        choice, range, fails;
 
 static ngx_queue_t       ops;
@@ -106,7 +108,7 @@ static uint64_t          last_cas;
 static u_char            buf[LONGEST];
 
 
-/* in the place of those of client/ */
+/* functions that replace those of client/ */
 
 void
 ngx_mcds_submit(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
@@ -231,7 +233,7 @@ ngx_conf_log_error(ngx_uint_t level, ngx_conf_t *cf, ngx_err_t err,
 }
 
 
-/* nothing is shared by workers here */
+/* functions that replace nginx's shared memory, which is always full */
 
 void *
 ngx_slab_alloc_locked(ngx_slab_pool_t *p, size_t size)
@@ -269,7 +271,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
     ngx_queue_init(&ops);
     ngx_str_set(&pool.name, "main");
 
-    /* what a worker remembers of a page is not that of the input before */
+    /* each input has another page, since a worker remembers pages */
 
     ngx_sprintf(page_name, "page %08xD", npages++);
 
@@ -315,7 +317,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 }
 
 
-/* an entry of the bytes, whose checksum and key are right */
+/* makes a stored entry of the input, with the correct checksum and key */
 
 static ngx_mcds_value_t *
 mend(const u_char *data, size_t size, ngx_uint_t how, ngx_uint_t more)
@@ -344,7 +346,7 @@ mend(const u_char *data, size_t size, ngx_uint_t how, ngx_uint_t more)
     p[4] = (p[4] % 2) + 1;
     put(p + 6, 2, 112);
 
-    /* key, signature, and what is left of the bytes */
+    /* behind the entry's header: key, signature, and the rest of the input */
 
     put(p + 64, 4, page_key.len);
     memcpy(p + 112, page_key.data, page_key.len);
@@ -375,7 +377,7 @@ mend(const u_char *data, size_t size, ngx_uint_t how, ngx_uint_t more)
 
     if ((how & FIX_EXT) && get(p + 68, 4) >= 6 && get(p + 68, 4) <= len) {
 
-        /* one extension behind the signature, a list or tags */
+        /* one extension behind the signature: names of headers, or tags */
 
         sum = (how & SIGNED) ? NGX_MCDS_SIGN_EXT : 0;
 
@@ -396,7 +398,7 @@ mend(const u_char *data, size_t size, ngx_uint_t how, ngx_uint_t more)
         p[5] = 0;
         put(p + 84, 2, 200);
 
-        /* few parts; seldom about as many as there may be, which takes long */
+        /* few parts of the body; rarely the maximum, which takes long */
 
         parts = (more == 0xff) ? NGX_MCDS_MAX_PARTS - 8 + range % 16
                                : 1 + more % 32;
@@ -570,7 +572,7 @@ tags_known(void *data)
 }
 
 
-/* the bytes of a body before its part n */
+/* the number of bytes of a body before its part n */
 
 static uint64_t
 body_before(ngx_mcds_entry_t *entry, uint32_t n)
@@ -579,7 +581,7 @@ body_before(ngx_mcds_entry_t *entry, uint32_t n)
 }
 
 
-/* all of it, or some parts, until it ends or is lost */
+/* reads and decodes a page's body, or some of its parts, unless one is lost */
 
 static void
 use_body(ngx_mcds_snapshot_t *snapshot)
@@ -635,7 +637,7 @@ use_body(ngx_mcds_snapshot_t *snapshot)
 
             if (rc == NGX_AGAIN) {
 
-                /* asked once more, as after a closed connection */
+                /* the part is read again, as after a closed connection */
 
                 rc = NGX_OK;
                 n++;
@@ -686,7 +688,7 @@ decode(ngx_mcds_decoder_t *decoder, ngx_str_t *in)
 }
 
 
-/* another page comes in the place of what was seen */
+/* stores another page in the place of the one that was read */
 
 static void
 replace(void)
@@ -773,7 +775,7 @@ purged(void *data, ngx_uint_t rc, ngx_uint_t what, uint64_t cas)
 }
 
 
-/* until nothing is under way */
+/* runs events and operations until none is left */
 
 static void
 run(void)
@@ -907,7 +909,7 @@ answer(one_t *one)
 }
 
 
-/* one that is right, or not there, or torn */
+/* replies with a part of a page's body: correct, missing or truncated */
 
 static void
 answer_part(one_t *one, ngx_mcds_result_t *result)
@@ -995,7 +997,10 @@ find(ngx_str_t *key)
 }
 
 
-/* in its place, a free one, or that of another but the page's */
+/*
+ * stores an item in its place of the table, in a free one, or in that of
+ * another item, except for the page
+ */
 
 static void
 set(ngx_str_t *key, u_char *data, size_t len)

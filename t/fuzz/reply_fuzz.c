@@ -39,7 +39,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 
     while (pos < size) {
 
-        /* some bytes more have come */
+        /* some more bytes of the stream of replies have arrived */
 
         random = random * 1103515245 + 12345;
         len += 1 + (random >> 16) % ((random >> 8) % 2 ? 24 : 4000);
@@ -94,7 +94,7 @@ compare(const u_char *data, size_t len, slow_reply_t *slow)
 
     slow_parse(slow, data, len);
 
-    /* in memory of this very size, so that a byte too many is seen */
+    /* an exact copy of the data, so that a read beyond the end is noticed */
 
     copy = malloc(len ? len : 1);
     must(copy != NULL);

@@ -61,7 +61,7 @@ slow_line(slow_reply_t *reply, const u_char *data, size_t len)
         len--;
     }
 
-    /* words, between single spaces */
+    /* splits the reply's line at each space into words */
 
     n = 0;
     word[0].data = data;
@@ -85,7 +85,7 @@ slow_line(slow_reply_t *reply, const u_char *data, size_t len)
 
     n++;
 
-    /* what is text behind the first word */
+    /* the text behind the first word of the reply's line */
 
     rest.data = word[0].data + word[0].len + 1;
     rest.len = (n > 1) ? len - word[0].len - 1 : 0;
@@ -139,7 +139,7 @@ slow_line(slow_reply_t *reply, const u_char *data, size_t len)
 
     if (slow_is(&word[0], "VA")) {
 
-        /* of lengths that fit a signed number of 64 bits */
+        /* the length of the value fits a signed number of 64 bits */
 
         if (n < 2
             || !slow_decimal(&word[1], "9223372036854775807", &reply->len))
@@ -282,7 +282,10 @@ slow_is(slow_text_t *text, const char *s)
 }
 
 
-/* digits without leading zeros, compared with the largest as texts */
+/*
+ * parses a decimal number without leading zeros, which is compared with the
+ * maximum as text
+ */
 
 static int
 slow_decimal(slow_text_t *text, const char *max, uint64_t *n)
@@ -391,7 +394,10 @@ slow_token(u_char ch)
 }
 
 
-/* one state for each place in the grammar, a byte at a time */
+/*
+ * parses a line of Cache-Control byte by byte, with one state for each place in
+ * its grammar
+ */
 
 void
 slow_cache_control(ngx_mcds_cache_control_t *cc, const u_char *data,
@@ -411,7 +417,7 @@ slow_cache_control(ngx_mcds_cache_control_t *cc, const u_char *data,
 
     for (i = 0; i <= len; i++) {
 
-        /* the end is as a comma, except inside of quotes */
+        /* the end of the line counts as a comma, except inside of quotes */
 
         if (i == len && (state == QUOTED || state == ESCAPED)) {
             cc->malformed = 1;
@@ -502,7 +508,7 @@ slow_cache_control(ngx_mcds_cache_control_t *cc, const u_char *data,
             break;
         }
 
-        /* behind a directive */
+        /* a directive of Cache-Control has ended */
 
         if (ch == ' ' || ch == '\t') {
             state = BEHIND;

@@ -25,8 +25,10 @@ typedef struct {
 
 
 typedef struct {
-    ngx_int_t           code;          /* NGX_OK, NGX_AGAIN, NGX_ERROR */
-    size_t              taken;         /* bytes, with NGX_OK */
+    ngx_int_t           code;          /* result of the parser: NGX_OK,
+                                          NGX_AGAIN or NGX_ERROR */
+    size_t              taken;         /* bytes of the reply's line, if code is
+                                          NGX_OK */
 
     ngx_uint_t          rc;
     ngx_uint_t          has;
@@ -42,20 +44,20 @@ typedef struct {
 } slow_reply_t;
 
 
-/* ngx_mcds_parse() */
+/* has the same results as ngx_mcds_parse() */
 void slow_parse(slow_reply_t *reply, const u_char *data, size_t len);
 
-/* ngx_mcds_parse_number(), ngx_mcds_version_at_least() */
+/* the same as ngx_mcds_parse_number() and ngx_mcds_version_at_least() */
 ngx_int_t slow_number(const u_char *data, size_t len, uint64_t *number);
 ngx_int_t slow_version(const u_char *data, size_t len, uint64_t major,
     uint64_t minor, uint64_t patch);
 
-/* ngx_mcds_cache_control_add() */
+/* has the same results as ngx_mcds_cache_control_add() */
 void slow_cache_control(ngx_mcds_cache_control_t *cc, const u_char *data,
     size_t len);
 
 
-/* a finding: libFuzzer keeps the input of what aborts */
+/* aborts if the condition is false: libFuzzer then keeps the input */
 
 #define must(cond)                                                            \
     do {                                                                      \
