@@ -311,7 +311,7 @@ ref(char *text, ngx_mcds_array_ref_t *r, size_t *taken)
     size_t      len;
     ngx_int_t   rc;
 
-    /* an exact copy, so that a read beyond the end is noticed */
+    /* an exact copy of the text, so that a read beyond its end is noticed */
 
     len = strlen(text);
     copy = malloc(len + 1);

@@ -27,9 +27,9 @@ typedef struct {
 
 
 typedef struct {
-    const char  *line;            /* without CRLF */
-    const char  *to;              /* letters of the commands that the line
-                                     answers, see below */
+    const char  *line;            /* line of a reply, without CRLF */
+    const char  *to;              /* letters of the commands to which the line
+                                     is a reply, see "letters" */
     ngx_uint_t   rc;
     ngx_uint_t   has;
     size_t       len;
@@ -63,7 +63,8 @@ static size_t encode(char *line, ngx_mcds_cmd_t *cmd);
 
 
 /*
- * the commands; letter n of this string, used in "to", is the first row for n
+ * letter n of this string stands for row n of the commands, in the field "to"
+ * of the replies
  */
 
 static const char  letters[] = "gGsSaxiduDtvm";
@@ -89,7 +90,7 @@ static command_t  commands[] = {
     { "version\r\n", { .verb = NGX_MCDS_GET_VERSION } },
     { "stats\r\n", { .verb = NGX_MCDS_STATS } },
 
-    /* further commands, without a letter */
+    /* commands without a letter, which no row of the replies names */
 
     { "get foo\r\n", { .verb = NGX_MCDS_GET } },
     { "get foo\r\n", { .verb = NGX_MCDS_GET,
@@ -153,7 +154,7 @@ static reply_t  replies[] = {
 };
 
 
-/* lines that answer no command */
+/* lines that are no reply to any command */
 
 static wrong_t  wrong[] = {
     { text("\r\n") },
@@ -281,7 +282,10 @@ test_encode(void)
 }
 
 
-/* The longest command of each verb fits into the room that callers provide. */
+/*
+ * The longest command of each verb fits into the buffer of NGX_MCDS_MAX_COMMAND
+ * bytes that callers provide.
+ */
 
 static void
 test_encode_limits(void)
@@ -312,7 +316,10 @@ test_encode_limits(void)
 }
 
 
-/* Each reply after each command: accepted only by the commands of its row. */
+/*
+ * Each reply is parsed after each command, and accepted only after those
+ * commands that its row names.
+ */
 
 static void
 test_replies(void)
@@ -384,7 +391,7 @@ test_cuts(void)
             cuts++;
         }
 
-        /* the next line is not taken */
+        /* the parser does not take the line behind the reply */
 
         strcpy(line + len, "END\r\n");
 
@@ -429,7 +436,7 @@ test_wrong(void)
 }
 
 
-/* All replies in one buffer, one after another. */
+/* All replies are parsed from one buffer, one after another. */
 
 static void
 test_pipeline(void)
@@ -467,7 +474,7 @@ test_pipeline(void)
 }
 
 
-/* Parses a copy of exactly this size. */
+/* Parses a copy of the reply in memory of exactly its size. */
 
 static ngx_int_t
 parse(ngx_mcds_reply_t *reply, const char *data, size_t len, ngx_uint_t words,
@@ -490,7 +497,7 @@ parse(ngx_mcds_reply_t *reply, const char *data, size_t len, ngx_uint_t words,
 
     *taken = b.pos - copy;
 
-    /* the slices of the reply are used after the copy is freed */
+    /* the key and the text of the reply are used after the copy is freed */
 
     memcpy(shown, copy, ngx_min(len, sizeof(shown)));
 

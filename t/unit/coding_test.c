@@ -157,7 +157,7 @@ test_broken(ngx_uint_t coding)
 
     for (i = 0; i < coded.len; i++) {
 
-        /* an exact copy, so that a read beyond the end is noticed */
+        /* an exact copy of the cut body, so that a read beyond it is noticed */
 
         less.len = i;
         less.data = malloc(i + 1);
@@ -192,7 +192,7 @@ test_broken(ngx_uint_t coding)
     for (i = 0; i < coded.len; i++) {
         coded.data[i] ^= 0x41;
 
-        /* any decoded text is allowed, but only of the right length */
+        /* a damaged body may be decoded, but only to the right length */
 
         if (decode(coding, &coded, 1200, 100, 300, &body, &len) == NGX_DONE
             && len != 1200)
@@ -314,7 +314,9 @@ test_accept(void)
     ngx_str_t          value;
     ngx_mcds_accept_t  accept;
 
-    /* bits: 1 gzip, 2 zstd */
+    /*
+     * codings that a line of Accept-Encoding accepts, as bits: 1 gzip, 2 zstd
+     */
 
     static struct {
         char        *line;
@@ -406,7 +408,10 @@ encode(ngx_uint_t coding, u_char *p, size_t len, size_t step)
 }
 
 
-/* Decodes pieces of "step" bytes, each into a new buffer of "room" bytes. */
+/*
+ * Decodes a body in pieces of "step" bytes, each into a new buffer of "room"
+ * bytes.
+ */
 
 static ngx_int_t
 decode(ngx_uint_t coding, out_t *in, uint64_t length, size_t step, size_t room,

@@ -24,7 +24,7 @@ static void show(ngx_uint_t good, ngx_uint_t yes, const char *line,
 
 
 typedef struct {
-    const char  *names;           /* separated by spaces */
+    const char  *names;           /* names of cookies, separated by spaces */
     const char  *line;
     size_t       len;
     ngx_uint_t   named;
@@ -46,7 +46,7 @@ check(row_t *row, ngx_uint_t n)
 }
 
 
-/* The places of names in the header, and their spellings. */
+/* The places of names in the header Cookie, and their spellings. */
 
 static void
 test_names(void)
@@ -61,7 +61,7 @@ test_names(void)
         no("SID", "a=SID"), yes("SID", "=SID"), no("SID", "a==SID"),
         no("SID", "a=b=SID=1"), no("SID", "a=SID=1"), no("SID", "a"),
 
-        /* ASP.NET, RFC 2965 */
+        /* ASP.NET and RFC 2965 ignore the case of names */
         yes("SID", "sid=1"), yes("sId", "SiD=1"),
 
         /* PHP */
@@ -76,7 +76,7 @@ test_names(void)
         no("wp-pass_*", "wp-pass-x=1"), no("a_b", "a-b=1"),
         no("SID", "a[SID]=1"),
 
-        /* applications that decode names */
+        /* percent-encoded names, which some applications decode */
         yes("SID", "%53ID=1"), yes("SID", "S%49%44=1"), yes("SID", "%73id=1"),
         yes("SID", "SID%00x=1"), yes("SID", "SID%5b]=1"),
         yes("SID", "%20SID=1"), yes("SID", "+SID=1"), yes("SID", " +%0bSID=1"),
@@ -86,7 +86,10 @@ test_names(void)
         no("SID", "%5"), no("SID", "S%4gD=1"), no("SID", "a=%53ID=1"),
         no("SID", "a=%3bSID=1"), no("SID", "%2553ID=1"),
 
-        /* white space of Unicode, of ISO-8859-1, and control characters */
+        /*
+         * white space of Unicode or ISO-8859-1, and control characters, at
+         * names
+         */
         yes("SID", "a=b;\xc2\xa0SID=1"), yes("SID", "a=b;\xe2\x80\x83SID=1"),
         yes("SID", "\xa0SID\xa0=1"), yes("SID", "\xef\xbb\xbfSID=1"),
         yes("SID", "\x1cSID\x1f=1"), yes("SID", "SID\x85=1"),
@@ -105,7 +108,7 @@ test_names(void)
 }
 
 
-/* Names inside of a value. */
+/* Names inside of a cookie's value. */
 
 static void
 test_values(void)
@@ -125,7 +128,7 @@ test_values(void)
         no("SID", "a=b/SID=1"), no("SID", "a=b?SID=1"), no("SID", "a=b+SID=1"),
         no("SID", "a=b%20SID=1"), no("SID", "a=%22x%3B%20SID%3D1%22"),
 
-        /* headers of real browsers */
+        /* headers Cookie of real browsers */
 #define names  "SID session sessionid *_session PHPSESSID *Token"
         no(names, "_ga=GA1.2.1830612905.1690000000; _gid=GA1.2.1.2; "
                   "_gat=1; _ga_ABC123=GS1.1.1690000000.1.1.1690000001.0.0.0"),
@@ -181,7 +184,10 @@ test_patterns(void)
 }
 
 
-/* The time for a header depends only on its length, whatever its content. */
+/*
+ * The time to search a header Cookie depends only on its length, whatever its
+ * content.
+ */
 
 static void
 test_time(void)
@@ -212,7 +218,7 @@ test_time(void)
 }
 
 
-/* No byte beyond the end of any header is read. */
+/* No byte beyond the end of any header Cookie is read. */
 
 static void
 test_random(void)
@@ -246,7 +252,8 @@ test_random(void)
 
 
 /*
- * Checks a copy of exactly this size, so that a read beyond the end is noticed.
+ * Looks for names in an exact copy of the header Cookie, so that a read beyond
+ * its end is noticed.
  */
 
 static ngx_uint_t

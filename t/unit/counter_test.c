@@ -57,7 +57,10 @@ ngx_queue_t        ngx_posted_next_events;
 ngx_rbtree_t       ngx_event_timer_rbtree;
 
 
-/* the test itself decides when a timer expires */
+/*
+ * replace the functions of nginx's timers: the test itself decides when a timer
+ * expires
+ */
 
 void
 ngx_rbtree_insert(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
@@ -73,7 +76,10 @@ ngx_rbtree_delete(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
 }
 
 
-/* no earlier value is known, so that no value has to be raised */
+/*
+ * replaces the code that raises counters: no earlier value is known, so that no
+ * value has to be raised
+ */
 
 ngx_int_t
 ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id, ngx_msec_t age,
@@ -111,7 +117,7 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 }
 
 
-/* no increment is kept */
+/* replaces the code that keeps unsent increments: it keeps none */
 
 ngx_int_t
 ngx_mcds_replay_keep(ngx_mcds_counter_t *counter, int64_t delta)
@@ -199,7 +205,8 @@ test_period(void)
 
 
 /*
- * Each second belongs to one period, which lives until a minute after its end.
+ * Each second belongs to one period, whose counter lives until a minute after
+ * the end of the period.
  */
 
 static void
@@ -461,7 +468,10 @@ test_order(void)
 }
 
 
-/* Many increments that arrive together wait for more of the same. */
+/*
+ * Many increments in one turn of the event loop wait for more in the next
+ * turns.
+ */
 
 static void
 test_wait(void)
@@ -590,7 +600,7 @@ change(char *key, uint64_t initial, uint32_t ttl, int64_t delta)
 }
 
 
-/* Runs the posted events. */
+/* Runs the posted event that sends increments. */
 
 static void
 turn(void)

@@ -39,7 +39,7 @@ main(void)
 }
 
 
-/* Parses a copy that ends where the text ends. */
+/* Parses a date in memory that ends where the date ends. */
 
 static int64_t
 parse(const char *text, size_t len, int64_t now)
@@ -122,7 +122,7 @@ test_invalid(void)
 }
 
 
-/* Cut dates; a sanitizer watches the end of the memory. */
+/* Truncated dates; a sanitizer notices a read beyond the end. */
 
 static void
 test_cut(void)

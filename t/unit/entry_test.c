@@ -17,7 +17,7 @@
 
 /*
  * A second copy of the checksum code, under another name, gives access to the
- * table that this processor may never use.
+ * function with a table, which this processor may never use.
  */
 
 uint32_t ngx_mcds_crc32c_copy(uint32_t crc, u_char *data, size_t len);
@@ -75,14 +75,14 @@ static u_char     layout[] =
     "\x70\x00"                               /*  6 header */
     "\x03\x00\x00\x00"                       /*  8 flags */
     "\xe3\x51\x1d\xff"                       /* 12 CRC32C */
-    "\x08\x07\x06\x05\x04\x03\x02\x01"       /* 16 expire before */
+    "\x08\x07\x06\x05\x04\x03\x02\x01"       /* 16 time of expiry */
     "\x18\x17\x16\x15\x14\x13\x12\x11"       /* 24 created */
     "\x28\x27\x26\x25\x24\x23\x22\x21"       /* 32 generation */
-    "\x05\x00\x00\x00\x00\x00\x00\x00"       /* 40 whole body */
+    "\x05\x00\x00\x00\x00\x00\x00\x00"       /* 40 size of body */
     "\x34\x33\x32\x31"                       /* 48 age */
     "\x44\x43\x42\x41"                       /* stale-while-revalidate */
     "\xff\xff\xff\xff"                       /* stale-if-error */
-    "\x54\x53\x52\x51"                       /* 60 origin took */
+    "\x54\x53\x52\x51"                       /* 60 request time */
     "\x03\x00\x00\x00"                       /* 64 key */
     "\x08\x00\x00\x00"                       /* 68 extensions */
     "\x06\x00\x00\x00"                       /* 72 headers */
@@ -103,7 +103,7 @@ static u_char     layout[] =
 int
 main(void)
 {
-    /* the generator would return only 0 from a seed of 0 */
+    /* from a seed of 0, the generator of random numbers would return only 0 */
 
     seed = tap_seed(1) | 1;
 
@@ -131,7 +131,7 @@ main(void)
 }
 
 
-/* The vectors of RFC 3720, B.4. */
+/* The test vectors of CRC32C in RFC 3720, B.4. */
 
 static void
 test_crc_vectors(void)
@@ -194,7 +194,10 @@ test_crc_same(void)
         data[i] = (u_char) pseudo_random();
     }
 
-    /* all lengths around the block sizes, at each alignment */
+    /*
+     * all lengths around the block sizes of the checksum code, at each
+     * alignment
+     */
 
     for (len = 0; len < 8000; len += (len < 1000) ? 1 : 61) {
         at = len % 9;
@@ -331,7 +334,7 @@ test_round_trip(void)
     free(data);
     ngx_mcds_value_unref(value);
 
-    /* an empty body and no headers; the strings may be NULL then */
+    /* a page without a body and headers, whose strings may be NULL */
 
     ngx_str_null(&entry.headers);
 
@@ -347,7 +350,7 @@ test_round_trip(void)
     free(data);
     ngx_mcds_value_unref(value);
 
-    /* the first item of a body in parts */
+    /* the first item of a page whose body is stored in parts */
 
     entry.parts = 3;
     entry.part = 40;
@@ -365,7 +368,9 @@ test_round_trip(void)
 
     ngx_mcds_value_unref(value);
 
-    /* 96 bytes in 3 parts: each part but the last has 32 to 47 bytes */
+    /*
+     * 96 bytes of a body in 3 parts: each part but the last has 32 to 47 bytes
+     */
 
     for (part = 0; part < 100; part++) {
         entry.part = part;
@@ -510,7 +515,7 @@ test_truncations(void)
 
     ok(served == 0, "every truncation is a miss");
 
-    /* cut with a correct checksum: only the sizes show the damage */
+    /* truncated entries with a correct checksum: only sizes show the damage */
 
     for (len = NGX_MCDS_ENTRY_HEADER; len < value->len; len++) {
         data = exact(value->data, len);
@@ -610,8 +615,8 @@ test_sizes(void)
     ngx_mcds_value_t  *value;
 
     /*
-     * the lengths of key, extensions, headers and body; cut to 32 bits, their
-     * sum is that of the entry
+     * the lengths of an entry's key, extensions, headers and body; the low 32
+     * bits of their sum are right
      */
 
     static uint32_t    lens[][4] = {
@@ -685,7 +690,10 @@ test_header_size(void)
     value = build(&entry, "body", 4);
     len = value->len;
 
-    /* a header that is eight bytes longer, as a later version may write it */
+    /*
+     * an entry whose header is eight bytes longer, as a later version may write
+     * it
+     */
 
     data = malloc(len + 8);
     ngx_memcpy(data, value->data, 112);
@@ -697,7 +705,7 @@ test_header_size(void)
     ok(read_exact(data, len + 8, &why) == NGX_OK,
        "longer header of a later writer is read");
 
-    /* fields in bytes that are reserved now */
+    /* fields of a later version in bytes of the header that are reserved now */
 
     ngx_memset(data + 86, 0xff, 120 - 86);
     data[11] = 0x80;
@@ -716,7 +724,8 @@ test_header_size(void)
         data[7] = (u_char) (size >> 8);
 
         /*
-         * the body shrinks, so that the sum of the sizes is right if possible
+         * a shorter body makes up for a longer header, so that the sum of the
+         * sizes is right if possible
          */
 
         put32(data + 76, (uint32_t) (size < 116 ? 116 - size : 0));
@@ -997,7 +1006,9 @@ test_header_lines(void)
            rows[n].rc == NGX_OK ? "read" : "a miss");
     }
 
-    /* each byte at each position of a value, which the code checks in words */
+    /*
+     * each byte at each position of a header's value, which is checked in words
+     */
 
     wrong = 0;
 
@@ -1083,7 +1094,7 @@ test_key(void)
 
     key.data = exact(page_key.data, page_key.len);
 
-    /* a prefix of the key, and the key with one byte changed */
+    /* a prefix of the page's key, and the key with one byte changed */
 
     for (i = 0; i < page_key.len; i++) {
         key.len = i;
@@ -1350,7 +1361,9 @@ build_2k(ngx_mcds_entry_t *entry)
 }
 
 
-/* An exact copy, so that a read beyond the end is noticed. */
+/*
+ * Returns an exact copy of an entry, so that a read beyond its end is noticed.
+ */
 
 static u_char *
 exact(const u_char *data, size_t len)
@@ -1410,7 +1423,7 @@ read_exact(const u_char *data, size_t len, char **why)
 }
 
 
-/* Reads the value, which must be refused for this reason, and frees it. */
+/* Reads a stored entry, which must be refused for this reason, and frees it. */
 
 static int
 declined(ngx_mcds_value_t *value, const char *text)
@@ -1427,7 +1440,10 @@ declined(ngx_mcds_value_t *value, const char *text)
 }
 
 
-/* Also compares the two ways to check headers. */
+/*
+ * Tells if reading an entry with these headers returns rc; also compares the
+ * two ways to check headers.
+ */
 
 static int
 headers_are(const char *text, size_t len, ngx_int_t rc)

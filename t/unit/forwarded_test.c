@@ -31,8 +31,8 @@ test_names(void)
 
     static struct {
         const char  *header;
-        const char  *name;              /* NULL: no such header; "method":
-                                           overrides the method */
+        const char  *name;              /* NULL: not a forwarding header;
+                                           "method": overrides the method */
     } rows[] = {
         { "X-Forwarded-Host", "x-forwarded-host" },
         { "x-forwarded-host", "x-forwarded-host" },
@@ -192,8 +192,8 @@ test_texts(void)
 
 
 /*
- * The result for any "Forwarded" header fits its buffer, and without addresses
- * if the header is valid.
+ * For any header "Forwarded", the result fits its buffer, and contains no
+ * addresses if the header is valid.
  */
 
 static void

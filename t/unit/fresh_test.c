@@ -14,8 +14,8 @@
 #include "tap.h"
 
 
-#define NOW        1700000000           /* seconds since the epoch */
-#define NOW_MS     1700000000250        /* milliseconds, when responses begin */
+#define NOW        1700000000           /* current time in the tests, seconds */
+#define NOW_MS     1700000000250        /* time at which responses begin, ms */
 
 #define UNSET      NGX_MCDS_ENTRY_UNSET
 #define MAX        2147483648U
@@ -28,13 +28,13 @@
 
 #define NEVER      NGX_MCDS_ALWAYS
 
-/* bits of a row of decide_rows */
+/* fields of the response that a row of decide_rows sets, as bits */
 
-#define EXPIRES    0x0001               /* expires is NOW + the column */
+#define EXPIRES    0x0001               /* Expires is NOW + row->expires */
 #define BADEXP     0x0002               /* Expires is not a date */
-#define DATE       0x0004               /* date is NOW + the column */
-#define ACCEL      0x0008               /* accel is NOW + the column */
-#define VALID      0x0010               /* mcds_cache_valid is the column */
+#define DATE       0x0004               /* Date is NOW + row->date */
+#define ACCEL      0x0008               /* X-Accel-Expires: NOW + row->accel */
+#define VALID      0x0010               /* mcds_cache_valid is row->valid */
 #define PRAGMA     0x0020
 #define COOKIE     0x0040
 #define VARY       0x0080
@@ -43,7 +43,7 @@
 #define ASKS       0x0400               /* each request can revalidate the
                                            page */
 
-/* bits of a parsed Cache-Control */
+/* directives of a parsed Cache-Control, as bits */
 
 #define C_MAX      0x0001
 #define C_SMAX     0x0002
@@ -59,7 +59,8 @@
 
 
 typedef struct {
-    const char   *cc;                   /* lines, each with an LF; NULL: none */
+    const char   *cc;                   /* lines of Cache-Control, separated by
+                                           LF; NULL: none */
     ngx_uint_t    bits;
     int64_t       max_age;
     int64_t       s_maxage;
@@ -89,7 +90,7 @@ typedef struct {
     uint64_t      grace;
     uint32_t      swr;
     uint32_t      flags;
-    int64_t       late;                 /* now - expire, milliseconds */
+    int64_t       late;                 /* time since the page expired, ms */
     ngx_uint_t    state;
 } state_row_t;
 
@@ -163,7 +164,7 @@ static control_row_t  control_rows[] = {
     { "max-age='60'", C_MAX, 0, 0, 0, 0 },
     { "max-age=1e30", C_MAX, 0, 0, 0, 0 },
 
-    /* duplicates, on one line and on several */
+    /* duplicate directives, on one line and on several */
 
     { "max-age=60, max-age=10", C_MAX, 10, 0, 0, 0 },
     { "max-age=10, max-age=60", C_MAX, 10, 0, 0, 0 },
@@ -177,7 +178,7 @@ static control_row_t  control_rows[] = {
     { "max-age=60\nprivate", C_MAX|C_PRIVATE, 60, 0, 0, 0 },
     { "public\nno-store", C_PUBLIC|C_NOSTORE, 0, 0, 0, 0 },
 
-    /* directives without a number */
+    /* directives of Cache-Control without a number */
 
     { "no-store", C_NOSTORE, 0, 0, 0, 0 },
     { "NO-STORE", C_NOSTORE, 0, 0, 0, 0 },
@@ -196,7 +197,7 @@ static control_row_t  control_rows[] = {
     { "proxy-revalidate", C_PROXY, 0, 0, 0, 0 },
     { "Must-Revalidate,Proxy-Revalidate", C_MUST|C_PROXY, 0, 0, 0, 0 },
 
-    /* unknown directives */
+    /* unknown directives of Cache-Control */
 
     { "immutable, no-transform, max-age=60", C_MAX, 60, 0, 0, 0 },
     { "x-no-store, no-storex, no_store, nostore, no-stor", 0, 0, 0, 0, 0 },
@@ -211,7 +212,7 @@ static control_row_t  control_rows[] = {
     { "x=\"\xc3\xa4\tb\", max-age=5", C_MAX, 5, 0, 0, 0 },
     { "!#$%&'*+-.^_`|~09=1, max-age=5", C_MAX, 5, 0, 0, 0 },
 
-    /* invalid syntax */
+    /* invalid syntax of Cache-Control */
 
     { "max-age=", C_BAD, 0, 0, 0, 0 },
     { "max-age=, public", C_BAD, 0, 0, 0, 0 },
@@ -242,7 +243,7 @@ static control_row_t  control_rows[] = {
 
 static decide_row_t  decide_rows[] = {
 
-    /* the source of the lifetime */
+    /* the source of a response's lifetime */
 
     { 200, NULL, 0, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
@@ -510,7 +511,7 @@ static state_row_t  state_rows[] = {
     { 60000, NEVER, UNSET, 0, 60001, NGX_MCDS_STALE_LAST },
     { 60000, NEVER, UNSET, 0, 31536000000, NGX_MCDS_STALE_LAST },
 
-    /* update off and unlimited */
+    /* the field "update" is 0 or unlimited */
 
     { 0, NEVER, UNSET, 0, -1, NGX_MCDS_FRESH },
     { 0, NEVER, UNSET, 0, 0, NGX_MCDS_STALE_LAST },
@@ -529,7 +530,7 @@ static state_row_t  state_rows[] = {
     { NEVER, 30000, UNSET, 0, 29999, NGX_MCDS_STALE_USABLE },
     { NEVER, 30000, UNSET, 0, 30000, NGX_MCDS_STALE_UNUSABLE },
 
-    /* stale-while-revalidate replaces update */
+    /* stale-while-revalidate replaces the field "update" */
 
     { 60000, NEVER, 10, 0, 0, NGX_MCDS_STALE_USABLE },
     { 60000, NEVER, 10, 0, 9999, NGX_MCDS_STALE_USABLE },
@@ -612,8 +613,8 @@ test_control(void)
 
 
 /*
- * Each byte after a directive: no byte hides or changes the directive without
- * an error.
+ * Each byte after a directive of Cache-Control: no byte hides or changes the
+ * directive without an error.
  */
 
 static void
@@ -635,7 +636,7 @@ test_control_bytes(void)
         ngx_memzero(&cc, sizeof(cc));
         ngx_mcds_cache_control_add(&cc, &line);
 
-        /* a longer token is an unknown directive, which is not an error */
+        /* with this byte, the directive is an unknown one, which is no error */
 
         n = c != 0 && (isalnum((int) c)
                        || strchr("!#$%&'*+-.^_`|~", (int) c) != NULL);
@@ -652,7 +653,7 @@ test_control_bytes(void)
 
     ok(wrong == 0, "any byte behind a directive");
 
-    /* cut at each byte, in a copy of exactly this size */
+    /* the line is cut at each byte, in memory of exactly its size */
 
     text = (u_char *) "x=\"a\\\"b\" , max-age=\"60\", private=\"X, Y\","
                       "no-store";
@@ -745,19 +746,19 @@ test_took(void)
     ngx_mcds_response_t  response;
 
     /*
-     * lifetimes of the origin count from the request, other lifetimes from the
-     * response
+     * lifetimes that the origin sets count from the request to it, other
+     * lifetimes from its response
      */
 
     static struct {
         const char  *cc;
-        ngx_uint_t   bits;         /* with a validity of 60 seconds */
+        ngx_uint_t   bits;         /* VALID: mcds_cache_valid is 60 seconds */
         ngx_uint_t   heuristic;
         uint32_t     age;
         uint32_t     took;
         ngx_uint_t   reason;
         int64_t      life;
-        uint32_t     now;          /* the age at once */
+        uint32_t     now;          /* age of the page when it is stored */
     } rows[] = {
         { "max-age=60", 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
         { "max-age=60", 0, 0, 0, 2500, NGX_MCDS_STORE, 57500, 2 },
@@ -833,8 +834,8 @@ test_took(void)
 
 
 /*
- * A response with every fault gets the reason of the first one; each fault is
- * then mended in turn.
+ * A response that must not be stored for many reasons gets the first of them;
+ * each reason is then removed in turn.
  */
 
 static void
@@ -956,8 +957,8 @@ test_decide_statuses(void)
 
 
 /*
- * Any final status with a lifetime is stored, except those that depend on the
- * request; Set-Cookie prevents this in all cases.
+ * A response of any final status is stored if it has a lifetime, unless the
+ * status depends on the request; Set-Cookie prevents this in all cases.
  */
 
 static void
@@ -999,8 +1000,8 @@ test_decide_origin(void)
         }
 
         /*
-         * with must-understand, and with a directive but no lifetime of the
-         * origin
+         * a response with must-understand, and one with a directive of the
+         * origin, but no lifetime
          */
 
         parse(&response.cc, "max-age=60, must-understand");
@@ -1185,7 +1186,10 @@ test_state(void)
     ok(ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX)
        == NGX_MCDS_STALE_USABLE, "no bound wraps around");
 
-    /* each source of a lifetime has its own grace */
+    /*
+     * a lifetime of the origin, and one of the configuration, have a grace of
+     * their own
+     */
 
     stale.update = NEVER;
     stale.origin = 1000;
@@ -1338,8 +1342,8 @@ test_targeted(void)
 
 
 /*
- * Each bit of mcds_cache_ignore removes its directive, and changes no other
- * one.
+ * Each bit of mcds_cache_ignore removes its directive of Cache-Control, and
+ * changes no other one.
  */
 
 static void
@@ -1394,7 +1398,7 @@ test_heuristic(void)
         ngx_uint_t   status;
         const char  *cc;
         ngx_uint_t   percent;
-        int64_t      max, modified, date;  /* as NOW - n; -1: none */
+        int64_t      max, modified, date;  /* NOW - n; -1: none */
         uint32_t     age;
         ngx_uint_t   reason;
         int64_t      life;
@@ -1504,7 +1508,7 @@ test_accepted(void)
 
     static struct {
         const char  *cc;
-        int64_t      late;                 /* now - expire, milliseconds */
+        int64_t      late;                 /* time since the page expired, ms */
         ngx_uint_t   accepted;
     } rows[] = {
         { "", -1, 1 }, { "", 1000, 1 },
@@ -1563,7 +1567,7 @@ test_age(void)
         { 10, 1000000, 1000000, 10 },
         { 10, 1000000, 1005500, 15 },
 
-        /* created by a host whose clock is ahead */
+        /* pages created by a host whose clock is ahead */
 
         { 0, 1000001, 1000000, 0 },
         { 0, 1001000, 1000000, 0 },
@@ -1571,7 +1575,7 @@ test_age(void)
         { 0, UINT64_MAX, 0, 0 },
         { 7, UINT64_MAX, 1700000000000, 7 },
 
-        /* ages that are too large */
+        /* pages with an age that is too large */
 
         { MAX, 1000000, 1001000, MAX },
         { 0xffffffff, 1000000, 1000000, MAX },
@@ -1644,7 +1648,8 @@ control_bits(ngx_mcds_cache_control_t *cc)
 
 
 /*
- * The text for the name of a test: one line, without marks of a TAP directive.
+ * Returns a text for the name of a test: one line, without marks of a TAP
+ * directive.
  */
 
 static const char *

@@ -117,7 +117,8 @@ test_fades(void)
     ok(about(rate("a"), before * 49 / 100), "half of it after 11 seconds");
 
     /*
-     * the rate is the same, whether the worker or the reader applies the decay
+     * the rate of a key is the same, whether the worker or the reader applies
+     * the decay
      */
 
     add(0, "b", 1);
@@ -200,7 +201,7 @@ test_merged(void)
     ok(about(rate("all") * 7, rate("one") * 20)
        && about(rate("two") * 7, rate("one") * 30), "their shares");
 
-    /* a worker whose place has been taken over publishes no more */
+    /* a worker whose place in shared memory was taken over publishes no more */
 
     work(1);
     workers[1]->place->pid = 1;
@@ -272,7 +273,7 @@ test_killed(void)
     publish(1);
     ok(read_all() == 2, "and is seen");
 
-    /* the previous worker ends its last write late */
+    /* the previous worker ends its last write to shared memory late */
 
     places->next->version++;
 
@@ -353,7 +354,7 @@ test_small(void)
 }
 
 
-/* The number noted for a key is the last one of all workers. */
+/* The number noted for a key is the last one that any worker has noted. */
 
 static void
 test_noted(void)
@@ -407,7 +408,7 @@ test_noted(void)
 }
 
 
-/* Starts again with a zone of this size and n workers. */
+/* Starts again with a shared memory zone of this size and n workers. */
 
 static void
 reset(size_t size, ngx_uint_t n)
@@ -455,7 +456,7 @@ alloc(void *data, size_t size)
 }
 
 
-/* Plays a worker; each worker is a process. */
+/* Acts as the process of worker n. */
 
 static void
 work(ngx_uint_t n)

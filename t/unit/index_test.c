@@ -22,12 +22,12 @@
 
 
 typedef struct {
-    u_char                  before[3];   /* the node is not at the start */
+    u_char                  before[3];   /* so that node has an offset */
     ngx_mcds_index_node_t   node;
     ngx_uint_t              there;
     ngx_uint_t              idle;
-    ngx_uint_t              inserted;    /* order of insertions */
-    ngx_uint_t              used;        /* order of uses while idle */
+    ngx_uint_t              inserted;    /* number of the insertion */
+    ngx_uint_t              used;        /* number of the last use */
     u_char                  key[4];
 } item_t;
 
@@ -59,12 +59,12 @@ static ngx_uint_t rnd(ngx_uint_t n);
 static ngx_mcds_index_node_t  *buckets[8];
 static ngx_mcds_index_t        tested;
 static item_t                  items[MANY];
-static item_t                 *drops[MANY];    /* expected by the model */
+static item_t                 *drops[MANY];    /* items that must be dropped */
 static ngx_uint_t              ndrops;
 static ngx_uint_t              seen_drops;
 static ngx_uint_t              wrong;
 static ngx_uint_t              order;
-static ngx_uint_t              nodes, idles;   /* of the model */
+static ngx_uint_t              nodes, idles;   /* expected numbers */
 static size_t                  bytes, idle_bytes;
 static ngx_uint_t              all_drops, all_busy, all_found, all_twins;
 
@@ -125,7 +125,7 @@ test_empty(void)
 }
 
 
-/* A node that is dropped drops another node. */
+/* The handler of a dropped node drops another node. */
 
 static void
 test_drop_uses(void)
@@ -169,7 +169,7 @@ test_random(void)
 
     ok(wrong == 0, "as the model: %d operations", ROUNDS * STEPS);
 
-    /* the kinds of operations that have occurred */
+    /* each kind of operation has occurred often */
 
     ok(all_drops > STEPS, "of them, nodes dropped: %d", (int) all_drops);
     ok(all_busy > STEPS, "insertions refused: %d", (int) all_busy);
@@ -451,7 +451,7 @@ compare(void)
 }
 
 
-/* Compares all nodes of a key, the newest first. */
+/* Compares all nodes of a key with the model, the newest node first. */
 
 static void
 compare_found(void)
@@ -504,7 +504,7 @@ compare_found(void)
 }
 
 
-/* Compares the order of idle nodes, the most recently used first. */
+/* Compares the order of idle nodes with the model, the last used node first. */
 
 static void
 compare_order(void)
@@ -542,7 +542,10 @@ compare_order(void)
 }
 
 
-/* The dropped node is no longer in the index, and could be freed. */
+/*
+ * The handler of a dropped node, which is no longer in the index and could be
+ * freed.
+ */
 
 static void
 dropped(ngx_mcds_index_node_t *node)

@@ -59,7 +59,9 @@ main(void)
 }
 
 
-/* A text is hashed if prefix and text have more than 250 bytes together. */
+/*
+ * The text of a key is hashed if it has, with the prefix, more than 250 bytes.
+ */
 
 static void
 test_lengths(void)
@@ -133,7 +135,7 @@ test_bytes(void)
 
     for (ch = 0; ch < 256; ch++) {
 
-        /* in first, middle and last position */
+        /* the byte in first, middle and last position of a text */
 
         for (i = 0; i < 3; i++) {
 
@@ -175,7 +177,7 @@ test_bytes(void)
 }
 
 
-/* each byte at each place of a text that is looked at by words */
+/* each byte at each place of a text, which the code checks in words */
 
 static void
 test_places(void)
@@ -209,7 +211,7 @@ test_places(void)
 }
 
 
-/* as strncasecmp() compares them */
+/* names are compared as by strncasecmp() */
 
 static void
 test_names(void)
@@ -558,7 +560,7 @@ is_hashed(ngx_mcds_key_t *key, const char *prefix)
 static uint32_t
 next_random(void)
 {
-    /* the same numbers in each run */
+    /* the random numbers are the same in each run */
 
     seed = seed * 1664525 + 1013904223;
 

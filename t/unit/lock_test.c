@@ -180,8 +180,8 @@ test_pause(void)
 
 
 /*
- * Reads a copy of exactly this size, so that a sanitizer notices a read beyond
- * the end.
+ * Reads an exact copy of a lock's item, so that a sanitizer notices a read
+ * beyond its end.
  */
 
 static ngx_int_t

@@ -243,7 +243,9 @@ test_torn(void)
 
     while (len--) {
 
-        /* an exact copy, so that a read beyond the end is noticed */
+        /*
+         * an exact copy of the cut frame, so that a read beyond it is noticed
+         */
 
         copy = malloc(len + 1);
         ngx_memcpy(copy, data, len);
@@ -302,7 +304,8 @@ test_promises(void)
     ngx_mcds_log_place_t   place;
 
     /*
-     * each frame claims all the remaining bytes, which must be read to check it
+     * each frame (a batch of log lines) claims all the remaining bytes, which
+     * must be read to check it
      */
 
     ngx_memzero(data, SIZE);
@@ -357,7 +360,7 @@ test_later(void)
 
     ngx_memzero(&place, sizeof(ngx_mcds_log_place_t));
 
-    /* half of the second frame has arrived */
+    /* half of the second frame (a batch of log lines) has arrived */
 
     for (n = 0; ngx_mcds_log_next(&place, data, middle - data + 40, &event)
                 == NGX_OK; n++);
@@ -483,7 +486,7 @@ test_seen_at_random(void)
 
         for (i = 0; i < 300; i++) {
 
-            /* a frame, perhaps one that was seen before */
+            /* numbers of log lines, some of which were perhaps seen before */
 
             writer = number() % 5;
             seq = number() % 180;

@@ -100,7 +100,7 @@ test_size(void)
             least = size;
         }
 
-        /* all memory is used, but none after the end */
+        /* all memory of the outbox is used, but none after its end */
 
         while (add(account(1, "x"), outbox->nfree, 1) == NGX_OK) {
             /* void */
@@ -153,7 +153,10 @@ test_known(void)
 }
 
 
-/* The accounts that were not used for the longest time make room. */
+/*
+ * In a full outbox, the accounts that were not used for the longest time make
+ * room.
+ */
 
 static void
 test_forgotten(void)
@@ -318,7 +321,7 @@ test_ttl(void)
 }
 
 
-/* Each added count is acknowledged exactly once. */
+/* Each count that was added to the outbox is acknowledged exactly once. */
 
 static void
 test_batches(void)
@@ -364,11 +367,11 @@ test_batches(void)
             }
         }
 
-        /* a late acknowledgment of an earlier batch */
+        /* a late acknowledgment of an earlier batch of counts */
 
         ngx_mcds_outbox_ack(outbox, a, a->batch - 1);
 
-        /* another worker sends the same batch */
+        /* another worker sends the same batch of counts again */
 
         added += 3;
         (void) add(a, ngx_random() % KEYS, 3);
@@ -520,7 +523,7 @@ test_accounts(void)
 }
 
 
-/* The vectors of SipHash-2-4. */
+/* The test vectors of SipHash-2-4. */
 
 static void
 test_hash(void)
@@ -698,7 +701,10 @@ child(progress_t *progress)
 }
 
 
-/* Each slot is in one place at most, and the number of free slots is right. */
+/*
+ * Checks that each slot of the outbox is in one list at most, and that the
+ * number of free slots is right.
+ */
 
 static ngx_uint_t
 whole(void)
@@ -766,7 +772,7 @@ account(ngx_uint_t kind, char *name)
 }
 
 
-/* Makes short and long keys. */
+/* Makes a key, short or long, of the number i. */
 
 static void
 make_key(ngx_uint_t i, ngx_str_t *key)

@@ -68,7 +68,9 @@ regular(void)
 }
 
 
-/* builds that take now a short, now a long time are never said to be due */
+/*
+ * page builds that take now a short, now a long time are never said to be due
+ */
 
 static void
 irregular(void)
@@ -100,7 +102,7 @@ irregular(void)
 }
 
 
-/* each page has its own time, but the margin is that of all */
+/* each page has its own time to build, but the margin is that of all pages */
 
 static void
 one_page(void)

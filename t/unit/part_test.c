@@ -128,7 +128,7 @@ test_bytes(void)
 }
 
 
-/* A correct checksum with sizes that point elsewhere. */
+/* Parts of a body with a correct checksum and wrong sizes. */
 
 static void
 test_sizes(void)
@@ -197,9 +197,7 @@ build(const char *data)
 }
 
 
-/*
- * Reads a copy of exactly this size, so that a read beyond the end is noticed.
- */
+/* Reads an exact copy of a part, so that a read beyond its end is noticed. */
 
 static ngx_int_t
 read_exact(const u_char *data, size_t len, size_t expected)

@@ -33,7 +33,7 @@ typedef struct {
 
 
 typedef struct {
-    const char  *line;            /* without CRLF */
+    const char  *line;            /* line of a reply, without CRLF */
     ngx_uint_t   rc;
     ngx_uint_t   has;
     size_t       len;
@@ -234,7 +234,9 @@ static reply_t  replies[] = {
       .cas = 11, .ttl = -1, .key = "foo", .opaque = 6 },
     { "CLIENT_ERROR " NUMERIC, .rc = NGX_MCDS_NOT_NUMERIC, .text = NUMERIC },
 
-    /* flags have letters and no fixed position; each flag may be missing */
+    /*
+     * flags of replies have letters, and no fixed position; any may be missing
+     */
 
     { "VA 3 O4 kfoo f7 t60 c8", .has = HAS_V|HAS_C|HAS_T|HAS_F|HAS_KO,
       .len = 3, .cas = 8, .ttl = 60, .flags = 7, .key = "foo", .opaque = 4 },
@@ -251,7 +253,7 @@ static reply_t  replies[] = {
     { "VA 9223372036854775807 t9223372036854775807", .has = HAS_V|HAS_T,
       .len = NGX_MAX_SIZE_T_VALUE, .ttl = 9223372036854775807 },
 
-    /* older versions of memcached write a space at the end */
+    /* older versions of memcached write a space at the end of a line */
 
     { "HD ", .rc = NGX_MCDS_OK },
     { "EN ", .rc = NGX_MCDS_NOT_FOUND },
@@ -274,14 +276,14 @@ static reply_t  replies[] = {
 };
 
 
-/* whole lines, with the LF that ends them */
+/* lines that the parser must refuse, each with the LF that ends it */
 
 static struct {
     size_t       len;
     const char  *line;
 } wrong[] = {
 
-    /* starts and ends of lines */
+    /* wrong starts and ends of lines */
 
     { text("\n") },
     { text("\r\n") },
@@ -324,7 +326,7 @@ static struct {
     { text("VA 99999999999999999999 kfoo O1\r\n") },
     { text("VA 1000000000000000000000000000000 kfoo O1\r\n") },
 
-    /* duplicate and unknown flags */
+    /* duplicate and unknown flags of replies */
 
     { text("HD kfoo kfoo\r\n") },
     { text("HD kfoo O1 O1\r\n") },
@@ -393,7 +395,7 @@ static struct {
     { text("HD kf\x7foo\r\n") },
     { text("HD kf\xc3\xb6\r\n") },
 
-    /* NUL bytes */
+    /* NUL bytes in replies */
 
     { text("\0\r\n") },
     { text("\0\0\r\n") },
@@ -491,7 +493,10 @@ test_encode(void)
 }
 
 
-/* The longest command of each verb fits into the room that callers provide. */
+/*
+ * The longest command of each verb fits into the buffer of NGX_MCDS_MAX_COMMAND
+ * bytes that callers provide.
+ */
 
 static void
 test_encode_limits(void)
@@ -594,8 +599,8 @@ test_replies(void)
 
 
 /*
- * A buffer that grows byte by byte, in memory of exactly its size, and then
- * with the start of the next reply.
+ * Each reply in a buffer that grows byte by byte, in memory of exactly its
+ * size, and then with the start of the next reply.
  */
 
 static void
@@ -646,7 +651,7 @@ test_cuts(void)
 }
 
 
-/* Many replies in one buffer, some with a value. */
+/* Many replies are parsed from one buffer, some with a value. */
 
 static void
 test_pipeline(void)
@@ -720,7 +725,7 @@ test_wrong(void)
 
         bad = 0;
 
-        /* no part of the line is accepted either */
+        /* no beginning of a wrong line is accepted either */
 
         for (cut = 0; cut <= wrong[i].len; cut++) {
 
@@ -745,7 +750,7 @@ test_wrong(void)
 }
 
 
-/* Lines that exceed the maximum length. */
+/* Lines of replies that exceed the maximum length. */
 
 static void
 test_long_lines(void)
@@ -847,8 +852,8 @@ test_excerpts(void)
 
 
 /*
- * One to eight bytes changed: any result is allowed, but no access outside of
- * the buffer.
+ * Replies with one to eight bytes changed: any result is allowed, but no access
+ * outside of the buffer.
  */
 
 static void
@@ -1032,7 +1037,7 @@ test_versions(void)
 }
 
 
-/* Encodes into memory of exactly the promised size. */
+/* Encodes a command into memory of exactly the promised size. */
 
 static size_t
 encode(char *line, ngx_mcds_cmd_t *cmd)

@@ -72,8 +72,8 @@ is(int64_t got, int64_t expected, char *name)
 
 
 /*
- * The computed age after so many seconds, if memcached's clock is ahead by
- * skew.
+ * Returns the age of a counter as computed so many seconds after its creation,
+ * if memcached's clock is ahead by skew.
  */
 
 static int64_t
@@ -115,14 +115,17 @@ test_ages(void)
     is(age((NOW / SPAN + 1) * SPAN, 2, 0), 2, "and behind that");
 
     /*
-     * the clock of memcached agrees with that of the maker, but not with this
-     * one
+     * the clock of memcached agrees with that of the host that created the
+     * counter, but not with this host's
      */
 
     is(age((NOW / SPAN + 1) * SPAN, 2, -200), 2, "a clock behind");
     is(age((NOW / SPAN + 1) * SPAN - 1, 2, 200), 2, "a clock ahead");
 
-    /* the clock of the maker was ahead of memcached's and of this one */
+    /*
+     * the clock of the host that created the counter was ahead of memcached's
+     * and of this host's
+     */
 
     is(age(NOW, -200, 0), 0, "by a clock that is ahead");
 }

@@ -26,7 +26,7 @@ static u_char  pools[2];
 static void   *place = &pools[0];
 
 
-/* Checks the mended times; all times are relative to NOW. */
+/* Checks the corrected times of an entry; all times are relative to NOW. */
 
 static int
 check(ngx_uint_t kind, uint32_t flags, int64_t created, int64_t expire,
@@ -64,7 +64,7 @@ main(void)
     pass = NGX_MCDS_ENTRY_PASS;
     list = NGX_MCDS_ENTRY_VARY;
 
-    /* times within the bound, or in the past, stay */
+    /* a page's times within the bound, or in the past, stay */
 
     check(page, 0, 0, LIFE, 0, 0, LIFE, "now");
     check(page, 0, -LIFE, 0, 0, -LIFE, 0, "expired");
@@ -78,7 +78,7 @@ main(void)
     check(page, 0, 5001, LIFE + 5001, 0, -LIFE, 0, "beyond the bound");
     check(page, 0, 5001, LIFE + 5001, 1, -LIFE, 0, "seen again");
 
-    /* another version was seen before: this one is newer than that */
+    /* another version of the page was seen before: this one is newer */
 
     check(page, 0, year, year + LIFE, 100, 1, LIFE + 1, "in a year");
     check(page, 0, year, year + LIFE, LIFE, 1, LIFE + 1, "a minute later");
@@ -106,14 +106,14 @@ main(void)
           "a mark");
     key[0] = 'h';
 
-    /* the date of the page has been reached */
+    /* the page's time of creation has been reached */
 
     check(page, 0, year, year + LIFE, year - 5000, 11 * LIFE, 12 * LIFE,
           "within the bound by now");
     check(page, 0, year, year + LIFE, year + LIFE, 11 * LIFE, 12 * LIFE,
           "no longer ahead");
 
-    /* a clock that is set back has not seen the page yet */
+    /* by a clock that was set back, the page was not seen before */
 
     check(page, 0, year, year + LIFE, 50, 50 - LIFE, 50, "set back");
 
@@ -131,7 +131,7 @@ main(void)
           "purged a second ago");
     check(list, 0, 0, 3000, 1000, 0, 1000, "all variants purged");
 
-    /* of more pages than are remembered, the last ones are known */
+    /* of more pages than a worker remembers, it knows the last ones */
 
     for (n = 0; n < 30000; n++) {
         ngx_memcpy(key, &n, 4);

@@ -120,7 +120,7 @@ test_again(void)
 }
 
 
-/* A sanitizer sees a block that is one byte too short. */
+/* A sanitizer notices a block that is one byte too short. */
 
 static void
 test_sizes(void)
@@ -203,7 +203,7 @@ test_age(void)
         ngx_mcds_spare_free(p[i], 8192);
     }
 
-    /* two of the blocks are in use all the time */
+    /* two of the blocks are used again and again */
 
     for (n = 0; n < 5; n++) {
         ngx_current_msec += NGX_MCDS_SPARE_AGE / 4;

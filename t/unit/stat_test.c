@@ -48,7 +48,7 @@ static ngx_mcds_stat_shared_t  shared;
 static ngx_mcds_stat_gauge_t   gauges[WORKERS];
 static ngx_mcds_stat_sum_t     sums[NGX_MCDS_STAT_MAX];
 
-/* one server, as each worker has it */
+/* statistics of one server, as each worker has them */
 
 static ngx_mcds_stat_t         seen[WORKERS];
 static ngx_pid_t               pids[WORKERS];
@@ -106,7 +106,7 @@ test_sums(void)
 
     ok(wrong == 0, "all workers, each once");
 
-    /* another server takes the place */
+    /* another server gets the place in shared memory */
 
     shared.owner++;
     seen[0].sums[7] = 100;
@@ -137,7 +137,10 @@ test_large(void)
 }
 
 
-/* A growing sum never appears to shrink, whenever its lower half overflows. */
+/*
+ * A growing sum of statistics never appears to shrink, whenever its lower half
+ * overflows.
+ */
 
 static void
 test_whole(void)
@@ -198,7 +201,7 @@ test_gauges(void)
     flush(0, 0, 1);
     ok(totals()->pending == 5 && totals()->connections == 3, "written over");
 
-    /* a worker takes over from one that is still running */
+    /* a worker takes over the statistics of one that is still running */
 
     ngx_pid = 999;
     ngx_mcds_stat_attach(&seen[2], 1);
@@ -296,7 +299,10 @@ test_breaker(void)
 }
 
 
-/* In any order of events the changes alternate: down, up, down, up. */
+/*
+ * In any order of events, the changes of a server alternate: down, up, down,
+ * up.
+ */
 
 static void
 test_breaker_orders(void)

@@ -53,7 +53,10 @@ ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
 }
 
 
-/* the tests have one thread, and processes that take turns */
+/*
+ * replace nginx's locks: the tests have one thread, and processes that take
+ * turns
+ */
 
 void
 ngx_shmtx_lock(ngx_shmtx_t *mtx)

@@ -68,7 +68,7 @@ static ngx_mcds_top_t   top = { NULL, ngx_string("t"), 60, 6, 100, 3, 5000,
                                 NULL, NULL };
 static sent_t           sent[SENT];
 static ngx_uint_t       nsent, calls;
-static ngx_uint_t       apart;         /* the test makes each turn */
+static ngx_uint_t       apart;         /* 1: the test runs each turn */
 static ngx_log_t        test_log;
 
 
@@ -278,7 +278,7 @@ test_give_again(void)
 
     ngx_mcds_value_unref(value);
 
-    /* two workers add at the same time */
+    /* two workers add the same item at the same time */
 
     count("/b", 1);
     pass(5000);
@@ -375,7 +375,10 @@ test_give_large(void)
     pass(5000);
     value = stored("/other", 1000);
 
-    /* 20 kilobytes: another key shows whether the largest size is accepted */
+    /*
+     * a value of 20 kilobytes: another key shows whether memcached accepts the
+     * largest size
+     */
 
     answer(0, NGX_MCDS_OK, value);
     ok(is(1, NGX_MCDS_SET, "t:top:size") && sent[1].cas == 0
@@ -387,7 +390,7 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000, "large: it fits");
     answer(3, NGX_MCDS_OK, NULL);
 
-    /* the server refuses the size */
+    /* memcached refuses a value of this size */
 
     start(1200);
     ngx_mcds_value_unref(value);
@@ -408,7 +411,7 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000,
        "large: the first ones are stored");
 
-    /* an error for any size, which only this server returns */
+    /* memcached refuses a value of any size, as only this server does */
 
     for (i = 0; i < 10 && top.state->flying; i++) {
         answer(nsent - 1, NGX_MCDS_TOO_LARGE, NULL);
@@ -446,7 +449,7 @@ test_give_slots(void)
     ok(nsent == 3 && is(2, NGX_MCDS_GET, "t:top:121"),
        "slots: then the next one");
 
-    /* the slot stays until its end, and the next one, too */
+    /* unsent counts stay until the end of the next slot (interval of time) */
 
     pass(1000);                   /* the clock is at 1220 */
     count("/c", 1);
@@ -459,7 +462,7 @@ test_give_slots(void)
     ok(top.state->old && top.state->old_slot == 122
        && top.state->current_slot == 123, "slots: not for ever");
 
-    /* a slot that is too old to be shown */
+    /* counts of a slot (interval of time) that is too old to be shown */
 
     ngx_current_msec += 100000;
 
@@ -470,7 +473,7 @@ test_give_slots(void)
     ok(nsent == 4 && top.state->old == NULL && top.state->current == NULL,
        "slots: what would not be seen is not sent");
 
-    /* memcached answers when its time is over */
+    /* memcached answers when the slot (interval of time) is no longer shown */
 
     start(1200);
 
@@ -572,7 +575,7 @@ test_read_ended(void)
     ngx_mcds_value_t     *a, *b;
     ngx_mcds_top_wait_t  *wait;
 
-    start(1226);                  /* slot 122, 119 ended 26 s ago */
+    start(1226);                  /* slot 122; 119 ended 26 s ago */
 
     a = stored("/a", 1);
     b = stored("/b", 10);
@@ -585,7 +588,7 @@ test_read_ended(void)
 
     ok(in_list("/a") == 6, "ended: all of them");
 
-    pass(5000);                   /* slot 123: 118 to 123 */
+    pass(5000);                   /* slot 123; it shows 118 to 123 */
     n = nsent;
     (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
     ok(nsent == n + 3 && is(n, NGX_MCDS_GET, "t:top:121")
@@ -626,7 +629,8 @@ test_read_ended(void)
 
 
 /*
- * Each turn of the event loop adds one slot; the list shown stays for a while.
+ * Each turn of the event loop adds one slot of time to a list; meanwhile, the
+ * previous list is shown.
  */
 
 static void
@@ -754,7 +758,7 @@ test_read_waits(void)
 
     ok(calls == 5, "waits: all are called");
 
-    /* a handler that asks again waits for the next list */
+    /* a handler that asks for the list again waits for the next one */
 
     pass(5000);
     (void) ngx_mcds_top_read(&top, waiter, &top, &wait);

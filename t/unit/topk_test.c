@@ -203,7 +203,10 @@ test_merge_small(void)
 }
 
 
-/* Hosts count small pieces apart, which are stored, read and merged. */
+/*
+ * Hosts count keys in small summaries of their own, which are stored, read and
+ * merged.
+ */
 
 static void
 test_merged(void)
@@ -259,7 +262,7 @@ test_merged(void)
         }
     }
 
-    /* two full summaries, merged into a smaller one */
+    /* two full summaries of keys, merged into a smaller one */
 
     ngx_memzero(truth, sizeof(truth));
     total = 0;
@@ -399,7 +402,7 @@ test_refused(void)
 
     for (bad = 0, n = 0; n < value->len; n++) {
 
-        /* bytes 5 to 7 are reserved */
+        /* bytes 5 to 7 of a stored summary are reserved */
 
         for (bit = 1; bit < 256 && (n < 5 || n > 7); bit *= 2) {
             value->data[n] ^= bit;
@@ -422,7 +425,7 @@ test_refused(void)
 }
 
 
-/* The checksum is right, but another field is wrong. */
+/* Stored summaries whose checksum is right, and another field is wrong. */
 
 static void
 test_refused_inside(void)
@@ -501,7 +504,7 @@ draw(ngx_uint_t kind)
         return number() % KEYS;
     }
 
-    /* half of the keys are the first key, a quarter the second, and so on */
+    /* half of the drawn keys are the first, a quarter the second, and so on */
 
     for (n = 0; n < 12 && number() % 2; n++) { /* void */ }
 
@@ -557,7 +560,7 @@ check(ngx_mcds_topk_t *topk, ngx_uint_t max, const char *what)
 }
 
 
-/* Checks that heap, places and buckets agree. */
+/* Checks that heap, places and hash buckets of a summary agree. */
 
 static ngx_uint_t
 sound(ngx_mcds_topk_t *topk)
@@ -620,7 +623,9 @@ seal(ngx_mcds_value_t *value)
 }
 
 
-/* Decodes an exact copy, so that a read beyond the end is noticed. */
+/*
+ * Decodes an exact copy of a summary, so that a read beyond its end is noticed.
+ */
 
 static ngx_int_t
 decode(ngx_mcds_topk_t *to, u_char *data, size_t len)

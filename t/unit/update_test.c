@@ -21,8 +21,8 @@
 
 typedef struct {
     ngx_mcds_request_t    req;
-    ngx_mcds_op_t        *op;          /* NULL: answered or cancelled */
-    ngx_uint_t            server;      /* 1 + its index, or 0 */
+    ngx_mcds_op_t        *op;          /* NULL: it has ended */
+    ngx_uint_t            server;      /* 1 + its index; 0: by key */
     u_char                text[64];
     size_t                len;
 } sent_t;
@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_update_t     update;
-    uint64_t              more;        /* to add to the number */
+    uint64_t              more;        /* what the writer adds */
     uint64_t              added;
     ngx_uint_t            busy;
     u_char                text[32];
@@ -82,7 +82,7 @@ static ngx_uint_t holds(char *text);
 static ngx_uint_t is(ngx_uint_t i, ngx_uint_t verb, uint64_t cas);
 
 
-/* the item of memcached */
+/* the item that memcached has */
 
 static u_char             item[64];
 static size_t             item_len;
@@ -93,12 +93,12 @@ static sent_t             sent[SENT];
 static ngx_uint_t         nsent;
 
 static ngx_mcds_update_t  u;
-static ngx_int_t          says;        /* the result of edit */
-static ngx_mcds_value_t  *value;       /* stored by edit, or a text */
+static ngx_int_t          says;        /* what edit() returns */
+static ngx_mcds_value_t  *value;       /* edit() stores it; NULL: a text */
 static ngx_uint_t         edits, ends, reads;
-static ngx_uint_t         seen, ended; /* result codes */
+static ngx_uint_t         seen, ended; /* last result codes */
 static uint64_t           seen_cas;
-static ngx_uint_t         waited;      /* calls of "wait" */
+static ngx_uint_t         waited;      /* number of calls of wait() */
 static ngx_msec_t         wait_for;
 static ngx_uint_t         declined;
 static ngx_log_t          test_log;
@@ -647,7 +647,7 @@ test_own_read(void)
     serve();
     ok(ends == 1 && ended == NGX_MCDS_OK && holds("own"), "own read: done");
 
-    /* a write without a read */
+    /* an update that writes without a read */
 
     start(NGX_OK);
 
@@ -969,7 +969,7 @@ writer_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Answers the last command, unless it was cancelled. */
+/* Answers the last command as memcached, unless it was cancelled. */
 
 static void
 serve(void)

@@ -32,8 +32,8 @@ test_add(void)
     ngx_uint_t   i;
 
     static struct {
-        const char  *lines;             /* each line has an LF */
-        const char  *list;              /* NULL: declined */
+        const char  *lines;             /* lines of Vary, separated by LF */
+        const char  *list;              /* expected names; NULL: declined */
     } rows[] = {
         { "", "" }, { ",, ,", "" },
         { "Accept", "accept" },
@@ -62,7 +62,7 @@ test_add(void)
            "list %u: %s", (unsigned) i, rows[i].list ? rows[i].list : "none");
     }
 
-    /* at the maximum length */
+    /* lists of names at the maximum length */
 
     value.data = malloc(NGX_MCDS_MAX_VARY_LEN + 1);
     memset(value.data, 'x', NGX_MCDS_MAX_VARY_LEN + 1);
@@ -111,7 +111,10 @@ test_covers(void)
 }
 
 
-/* Lines "name: value"; a name without a colon is a missing header. */
+/*
+ * Variants of requests with lines "name: value"; a name without a colon is a
+ * missing header.
+ */
 
 static void
 test_variants(void)
@@ -244,7 +247,7 @@ test_entry(void)
     ngx_str_set(&names, "accept,cookie");
     ngx_str_set(&body, "0123456789abcdefFEDCBA9876543210");
 
-    /* after another extension */
+    /* the extension with the names is behind another one */
 
     memcpy(buf, "\x07\x00\x02\x00\x00\x00zz", 8);
     p = ngx_mcds_vary_ext(buf + 8, &names);
@@ -276,7 +279,7 @@ test_entry(void)
     memcpy(buf + 8 + NGX_MCDS_VARY_EXT, "*,", 2);
     ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "a star");
 
-    /* cut at each byte */
+    /* the extension is cut at each byte */
 
     for (len = 0; len < ext.len; len++) {
         copy = malloc(len + 1);
@@ -333,7 +336,10 @@ test_suffix(void)
 }
 
 
-/* Adds lines to a list, which is returned as a string, or NULL. */
+/*
+ * Adds the lines of Vary to a list of names, which is returned as a string;
+ * NULL: one was declined.
+ */
 
 static const char *
 add(ngx_str_t *list, const char *lines)

@@ -22,7 +22,7 @@ typedef struct {
     ngx_uint_t           verb;
     ngx_uint_t           want;
     uint32_t             ttl;
-    char                 key[128];     /* with the suffix */
+    char                 key[128];     /* key of the item, with suffix */
     char                 text[32];
     ngx_mcds_handler_pt  handler;
     void                *data;
@@ -166,9 +166,9 @@ test_slot(void)
 
 
 /*
- * An item lives until it was shown last, also in interpolation, whenever it was
- * created in its slot.  Windows that are too long for this are not
- * interpolated.
+ * The item of a slot (interval of time) lives until it was shown for the last
+ * time, also in interpolation, whenever it was created in the slot.  Windows
+ * that are too long for this are not interpolated.
  */
 
 static void
@@ -223,7 +223,10 @@ test_ttl(void)
 }
 
 
-/* One slot needs two keys that alternate; each must last for 2T - t % T. */
+/*
+ * A window of one slot needs two keys that alternate; each item must live for
+ * 2T - t % T.
+ */
 
 static void
 test_two_keys(void)
@@ -325,7 +328,7 @@ test_visit_elsewhere(void)
     ok(nsent == 5, "elsewhere: gone meanwhile");
     answer(4, NGX_MCDS_NOT_STORED, NULL, 0);
 
-    /* a mark of another program, without an expiry */
+    /* a visitor's mark that another program has stored without an expiry */
 
     answer(5, NGX_MCDS_OK, NULL, -1);
     visit("e", "anna", 2101);
@@ -479,7 +482,7 @@ test_sum_settles(void)
        "sum: settles in the first seconds of a slot");
     ok(value == 5, "sum: settled");
 
-    /* short slots settle later, after several slots */
+    /* sums of short slots become final later, after several slots */
 
     used = &short_slots;
     start();
@@ -498,8 +501,8 @@ test_sum_settles(void)
 
 
 /*
- * Interpolation from the sum of a slot to that of the next one, second by
- * second.
+ * Interpolation from the sum of visitors at a slot to that at the next one,
+ * second by second.
  */
 
 static void
@@ -524,7 +527,7 @@ test_sum_interpolated(void)
         answer(i, NGX_MCDS_OK, i == 0 ? "60" : i == 5 ? "120" : "1", 0);
     }
 
-    /* a quarter of the way from 124 to 64 */
+    /* the sum is a quarter of the way from 124 to 64 */
 
     ok(calls == 1 && last_value == 109, "interpolated: told");
 
@@ -583,7 +586,10 @@ test_sum_interpolated(void)
 }
 
 
-/* The jitter has a normal distribution, and is the same for all hosts. */
+/*
+ * The jitter of shown sums has a normal distribution, and is the same for all
+ * hosts.
+ */
 
 static void
 test_jitter(void)
@@ -653,7 +659,7 @@ test_jitter(void)
 
     ok(bad == 0, "jitter: never negative, nothing of nothing");
 
-    /* the numbers that other hosts compute */
+    /* other hosts compute the same numbers */
 
     ok(ngx_mcds_visitors_jitter(1000, 500, &key, 1700000000) == 1005
        && ngx_mcds_visitors_jitter(1000, 500, &key, 1700000001) == 1057,
@@ -661,7 +667,7 @@ test_jitter(void)
 }
 
 
-/* More visitors than are remembered. */
+/* More visitors than a worker remembers. */
 
 static void
 test_marks(void)
@@ -701,7 +707,7 @@ test_marks(void)
 }
 
 
-/* Counts a visit, and returns the number of its operations. */
+/* Counts a visit, and returns the number of operations of memcached for it. */
 
 static ngx_uint_t
 visit_number(ngx_uint_t n, time_t now)
@@ -796,7 +802,10 @@ test_sum_shared(void)
 }
 
 
-/* A handler asks for the next sum, or causes the eviction of its own sum. */
+/*
+ * The handler of a sum asks for the next sum, or causes the eviction of its
+ * own.
+ */
 
 static void
 test_sum_again(void)
@@ -857,7 +866,10 @@ test_sum_again(void)
 }
 
 
-/* More keys than are remembered, also while all keys wait for an answer. */
+/*
+ * More keys of sums than a worker remembers, also while all keys wait for a
+ * reply.
+ */
 
 static void
 test_sum_many(void)
