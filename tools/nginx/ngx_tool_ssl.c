@@ -21,8 +21,8 @@
 #undef NGX_API
 
 /*
- * nginx's sources for TLS are included, since the functions that create their
- * configurations are static
+ * nginx's sources for TLS are included, since the functions that create the
+ * configurations of nginx's modules for TLS are static
  */
 
 #include <ngx_event_openssl.c>
