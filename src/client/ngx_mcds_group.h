@@ -154,8 +154,9 @@ void ngx_mcds_replica_newest(ngx_mcds_group_t *group);
 
 /*
  * Raises a counter that the replica "low" has started anew, or lacks, to the
- * current value on the replica "high".  This is done some seconds later, and
- * uses only the key in the request of the operation (the group).
+ * current value on the replica "high".  This is done some seconds after the
+ * call, when the operation may have ended: of the operation, only the key is
+ * used, which is copied.
  */
 
 void ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,

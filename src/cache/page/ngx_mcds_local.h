@@ -50,8 +50,9 @@ typedef struct {
  */
 
 typedef enum {
-    NGX_MCDS_LOCAL_FREE = 0,      /* the last build of the page has ended:
-                                     another worker may build the page */
+    NGX_MCDS_LOCAL_FREE = 0,      /* the last build of the page, by any worker
+                                     of the host, has ended, and each worker is
+                                     allowed to begin the next one */
     NGX_MCDS_LOCAL_ALONE,         /* the page is built, but other workers cannot
                                      get it */
     NGX_MCDS_LOCAL_FAILED         /* the build of the page has failed: no

@@ -412,9 +412,12 @@ struct ngx_http_mcds_cache_ctx_s {
     /* status of the upstream's response, if an error page replaces it */
     ngx_uint_t                   failed_status;
 
-    unsigned                     main:1;      /* the cache's context is that of
-                                                 a main request or of its
-                                                 detached copy */
+    unsigned                     main:1;      /* this is the cache's context of
+                                                 a main request or of the
+                                                 refresh, in the background, of
+                                                 a page that a main request has
+                                                 asked for; not of a subrequest
+                                                 */
     unsigned                     routed:1;    /* the request has reached the
                                                  location that responds, where
                                                  its route through the

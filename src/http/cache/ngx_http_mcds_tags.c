@@ -280,8 +280,8 @@ ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_memcpy(p, entry->ext.data, entry->ext.len);
 
     /*
-     * if the purge counter is unknown now, the counter in the stored page,
-     * from before this request, is valid, too
+     * if this request could not read the pool's purge counter, the page keeps
+     * the value of the counter that was stored in it before
      */
 
     (void) ngx_mcds_tags_put(p + (list.data - entry->ext.data)
