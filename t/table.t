@@ -102,10 +102,22 @@ is(put('/t/?name=a%0ab', 1)->status(), 400, 'a line feed');
 is(put('/t/?name=%ff', 1)->status(), 400, 'not UTF-8');
 is(put('/t/?name=' . 'x' x 1025, 1)->status(), 400, 'too long');
 is(put('/t/?name=' . 'x' x 1024, 1)->status(), 204, 'long');
-is(put('/t/?name=', 1)->status(), 405, 'empty');
 is($h->get('/named/x')->status(), 404, 'a table without a name');
 is($h->get('/named/?table=table&name=a')->body(), qq{"one"\n},
     'a table of some name');
+
+for my $uri ('/t/?name=', '/t/x?name=', '/t/?values=1&name=', '/exact?name=') {
+    for my $method (qw/ GET HEAD PUT POST DELETE /) {
+        $r = $h->get($uri, method => $method, body => '{"x": null}',
+            headers => { 'Content-Type' => 'application/json' });
+        is($r->status(), 400, "$method $uri: an empty name");
+        like($r->body(), qr/"detail":"the argument name is empty"/,
+            "$method $uri: says so") if $method ne 'HEAD';
+    }
+}
+
+is($h->get('/t/a')->body(), qq{"one"\n}, 'an empty name deletes nothing');
+is(scalar split(/,/, $h->get('/t/?names=')->body()), 4, 'another argument');
 
 
 # many

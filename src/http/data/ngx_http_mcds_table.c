@@ -85,12 +85,8 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
 
     rc = ngx_http_mcds_resource_name(r, &name);
 
-    if (rc == NGX_ERROR) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (rc == NGX_DECLINED) {
-        return NGX_HTTP_NOT_FOUND;
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
     possible = NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_DELETE

@@ -866,8 +866,22 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 
     rc = ngx_http_mcds_resource_arg(r, "name", name);
 
-    if (rc != NGX_DECLINED) {
-        return rc;
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_OK) {
+
+        if (name->len) {
+            return NGX_DECLINED;
+        }
+
+        if (ngx_http_discard_request_body(r) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
+                                          "the argument name is empty");
     }
 
     ngx_str_null(name);
@@ -883,24 +897,24 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 #endif
 
     if (!prefix || r->uri.len <= clcf->name.len) {
-        return NGX_OK;
+        return NGX_DECLINED;
     }
 
     name->data = r->uri.data + clcf->name.len;
     name->len = r->uri.len - clcf->name.len;
 
     if (clcf->name.len && name->data[-1] == '/') {
-        return NGX_OK;
+        return NGX_DECLINED;
     }
 
     if (name->data[0] != '/') {
-        return NGX_DECLINED;
+        return NGX_HTTP_NOT_FOUND;
     }
 
     name->data++;
     name->len--;
 
-    return NGX_OK;
+    return NGX_DECLINED;
 }
 
 

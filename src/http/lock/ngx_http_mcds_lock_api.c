@@ -91,11 +91,11 @@ ngx_http_mcds_lock_api_handler(ngx_http_request_t *r)
 
     rc = ngx_http_mcds_resource_name(r, &name);
 
-    if (rc == NGX_ERROR) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
-    if (rc == NGX_DECLINED || name.len == 0) {
+    if (name.len == 0) {
         return NGX_HTTP_NOT_FOUND;
     }
 
