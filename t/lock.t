@@ -35,6 +35,8 @@ events { }
 http {
     %%HTTP%%
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool away { server 127.0.0.1:%%PORT_away%%; }
+    mcds_use main;
     mcds_api_methods GET POST DELETE;
 
     log_format lock '$uri $mcds_lock_status $mcds_lock_token';
@@ -93,6 +95,13 @@ http {
         location /inner/ {
             internal;
             mcds_lock $lock_of;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
+        location /inner/away {
+            internal;
+            mcds_use away;
+            mcds_lock away unavailable=pass;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
@@ -293,6 +302,12 @@ ok(defined $m->get('outer') && defined $m->get('inner'), 'both are held');
 is($other->get('/redirect/same')->status(), 423, 'the first one, too');
 $o->release('/inner/other');
 finish($p);
+
+$r = $h->get('/redirect/away');
+is($r->status() . ' ' . $r->header('X-Lock'), '200 unavailable',
+    'without the second lock');
+is($r->body() . ($r->header('X-Token') // ''), "\n",
+    'not with the token of the first one');
 
 $o->set('/ssi/x', { headers => ['Content-Type' => 'text/plain'],
     body => '<!--# include virtual="/ssi/y" --> <!--# echo'

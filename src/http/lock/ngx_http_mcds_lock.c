@@ -46,7 +46,8 @@ struct ngx_http_mcds_lock_ctx_s {
                                               latest first */
     ngx_mcds_budget_t           patience;  /* the time that the request may wait
                                               if another owner holds the lock */
-    uint64_t                    number;
+    uint64_t                    number;    /* the fencing token of the latest
+                                              lock; 0: it is not acquired */
     ngx_msec_t                  start;
     ngx_msec_t                  wait;
     unsigned                    asked:1;
@@ -258,6 +259,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     claim->next = ctx->claims;
     ctx->claims = claim;
 
+    ctx->number = 0;
     ctx->waiting = 1;
     ctx->start = ngx_current_msec;
     ctx->longer = 0;
