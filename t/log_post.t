@@ -321,7 +321,7 @@ ok(wait_for(sub { grep { $_ eq 'left' } lines($h, '/wait') }),
 for my $row (
     ['stall ^ms fake:\d+ ', qr/it is not known whether it was done/],
     ['fin ^ms fake:\d+ ', qr/it is not known whether it was done/],
-    ['full ^ms fake:', qr/memcached has refused it/],
+    ['full ^ms fake:', qr/memcached has refused it, no line was stored/],
 ) {
     my ($mode, $detail) = @$row;
 

@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_json_lines.h"
 #include "ngx_http_mcds_resource.h"
@@ -342,8 +343,19 @@ ngx_http_mcds_log_post_answer(ngx_http_mcds_resource_t *res)
                : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (lp->taken == 0) {
+    if (lp->taken == 0 && lp->rc != NGX_MCDS_SERVER_ERROR) {
         return ngx_http_mcds_resource_failed(r, lp->rc);
+    }
+
+    if (lp->taken == 0) {
+
+        if (ngx_http_mcds_header_text(r, "Retry-After", "1") != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                          "memcached has refused it, no line "
+                                          "was stored");
     }
 
     detail = ngx_pnalloc(r->pool, 128);
