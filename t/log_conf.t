@@ -36,8 +36,8 @@ for my $row (
     ['mcds_log a f chunks=x;', qr/it must be 2 to 3600/],
     ['mcds_log a f max_chunk=1k;', qr/it must be 4k to 1m/],
     ['mcds_log a f max_chunk=2m;', qr/it must be 4k to 1m/],
-    ['mcds_log a f chunk=1h chunks=1000;', qr/"mcds_log a": "chunk" times /
-        . qr/"chunks" must be less than 30 days$place/],
+    ['mcds_log a f chunk=1h chunks=719;', qr/"mcds_log a": "chunk" times /
+        . qr/\("chunks" \+ 1\) must be at most 30 days minus 61 seconds$place/],
     ['mcds_log a f chunk=2s chunk=2s;', qr/duplicate parameter "chunk=2s"/],
     ['mcds_log a f if=;', qr/invalid parameter "if=" in "mcds_log"/],
     ['mcds_log a f what;', qr/invalid parameter "what" in "mcds_log"/],
@@ -77,7 +77,7 @@ like($t->conf_error(http => 'mcds_pool main { server 127.0.0.1:11211; '
 for my $text (
     'mcds_log a f; ' . $format,
     'mcds_log a combined;',
-    $format . 'mcds_log a f chunk=1h chunks=700 max_chunk=1m if=$uri;',
+    $format . 'mcds_log a f chunk=1h chunks=718 max_chunk=1m if=$uri;',
     $format . 'mcds_log a f chunk=5s; server { mcds_log a f; location / '
         . '{ mcds_log_api a chunk=5s; } }',
     $format . 'mcds_pool b { server 127.0.0.1:1; } mcds_log a f pool=main '

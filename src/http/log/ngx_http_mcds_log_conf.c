@@ -389,9 +389,10 @@ ngx_http_mcds_log_check(ngx_conf_t *cf, ngx_http_mcds_log_use_t *use)
 
     if (ngx_mcds_log_ttl(log->chunk, log->chunks) > NGX_MCDS_MAX_TTL) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"%s %V\": \"chunk\" times \"chunks\" must be less "
-                      "than 30 days in %V:%ui", use->directive, &use->name,
-                      &use->place.file, use->place.line);
+                      "\"%s %V\": \"chunk\" times (\"chunks\" + 1) must be at "
+                      "most 30 days minus 61 seconds in %V:%ui",
+                      use->directive, &use->name, &use->place.file,
+                      use->place.line);
         return NGX_ERROR;
     }
 
