@@ -58,6 +58,8 @@ my @needs = (
     'mcds_use a; mcds_counter $c; mcds_counter_init $c /x;' =>
         'mcds_counter_init',
     'mcds_use a; mcds_counter $c top=most;' => 'top" of "mcds_counter',
+    'mcds_use a; mcds_counter_api prefix=a count=on ttl=1h;' =>
+        'ttl" of "mcds_counter_api',
 );
 
 while (my ($lines, $what) = splice @needs, 0, 2) {
@@ -73,6 +75,20 @@ while (my ($lines, $what) = splice @needs, 0, 2) {
 like($t->conf_error(http => join("\n", @off, 'mcds_cache a;')),
     qr/"mcds_cache" needs items .*nginx\.conf:\d+$/m, 'on the level of http');
 
+# a list of the most counted keys, whatever pool the counters have
+
+for (
+    [@off[1, 2], 'mcds_counter_top most pool=a;'],
+    [@off[1, 2], 'mcds_use a;', 'mcds_counter_top most;'],
+    [@off[1, 0]],
+) {
+    my $out = $t->conf_error(http => join("\n", @$_),
+        location => 'mcds_use a;');
+
+    like($out, qr/"mcds_counter_top" needs items .*nginx\.conf:\d+$/m,
+        "a list: @$_[1 .. $#$_]");
+}
+
 # and what is right
 
 for (
@@ -81,6 +97,7 @@ for (
     ['protocol classic ttl=on;', 'mcds_cache on; mcds_counter $v ttl=1h;'],
     ['protocol classic ttl=off;', 'mcds_counter $c key=$uri by=2; '
         . 'mcds_counter_init $c 1000; mcds_cache off;'],
+    ['protocol classic ttl=off;', 'mcds_counter_api prefix=a count=on;'],
 ) {
     my ($line, $location) = @$_;
 

@@ -267,6 +267,15 @@ ngx_http_mcds_counter_merge_pools(ngx_conf_t *cf,
 
         conf->pool = mlcf->pool;
 
+        if (conf->show->ttl
+            && ngx_http_mcds_needs_ttl(cf, conf->pool,
+                                       "ttl\" of \"mcds_counter_api",
+                                       &conf->show_place)
+               != NGX_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+
         if (ngx_http_mcds_stat_keys(cf, conf) != NGX_OK) {
             return NGX_CONF_ERROR;
         }

@@ -474,7 +474,11 @@ ngx_http_mcds_top_prepare(ngx_conf_t *cf)
             return NGX_ERROR;
         }
 
-        if (ngx_http_mcds_top_pool(cf, mmcf, top) != NGX_OK) {
+        if (ngx_http_mcds_top_pool(cf, mmcf, top) != NGX_OK
+            || ngx_http_mcds_needs_ttl(cf, top->top.pool, "mcds_counter_top",
+                                       &top->place)
+               != NGX_OK)
+        {
             return NGX_ERROR;
         }
 
