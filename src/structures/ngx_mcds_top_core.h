@@ -99,8 +99,9 @@ struct ngx_mcds_top_state_s {
                                               the counts are added up */
     ngx_msec_t               asked;        /* when a request last used the list
                                               of the most frequent keys */
-    ngx_msec_t               read;         /* when the list of the most frequent
-                                              keys was last read */
+    ngx_msec_t               read;         /* when the last attempt to read the
+                                              list of the most frequent keys has
+                                              begun; 0: never */
     ngx_uint_t               rc;           /* result of the last attempt to read
                                               the list of the most frequent
                                               keys */

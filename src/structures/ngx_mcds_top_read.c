@@ -148,6 +148,12 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
 
     state = top->state;
 
+    /*
+     * the next read is due a flush interval after the beginning of this one,
+     * as is the next call of the reader's handler
+     */
+
+    state->read = ngx_max(ngx_current_msec, 1);
     state->now = ngx_time();
     state->answered = 0;
     state->failed = NGX_MCDS_OK;
@@ -230,7 +236,6 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
 
     state = top->state;
 
-    state->read = ngx_max(ngx_current_msec, 1);
     state->rc = state->failed;
 
     if (state->answered) {
