@@ -15,6 +15,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Status;
 
 my $t = Test::Mcds->new();
 
@@ -87,8 +88,12 @@ http {
             proxy_pass     http://127.0.0.1:%%PORT_o%%;
         }
         location = /purge {
-            mcds_use       fake;
-            mcds_purge_api on mode=delete;
+            mcds_use         fake;
+            mcds_purge_api   on mode=delete;
+            mcds_cache_label purge;
+        }
+        location = /status {
+            mcds_status;
         }
     }
 }
@@ -205,6 +210,19 @@ for my $bad (@fake) {
 }
 
 isnt($h[1]->get($uri)->body(), $old, 'its pages are gone');
+
+
+# of what one request purges, the statistics have what is done
+
+my $before = entry($h[0], 'caches', 'purge')->{purges};
+
+$fake[0]->tell('full');
+$r = $h[0]->get('/purge?key=a&tag=red&key=b');
+$fake[0]->tell('');
+
+is($r->status(), 503, 'a tag among keys');
+like($r->body(), qr/"missed":\[\{"tag":"red"\}\]/, 'which alone was missed');
+is(entry($h[0], 'caches', 'purge')->{purges}, $before + 2, 'two are counted');
 
 
 # one of them hangs for long: each purge says so, until it is back

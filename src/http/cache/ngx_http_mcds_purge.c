@@ -698,15 +698,15 @@ ngx_http_mcds_purge_send(ngx_http_mcds_resource_t *res)
                                           "this request has no page");
     }
 
-    if (purging->rc != NGX_MCDS_OK) {
-        return ngx_http_mcds_purge_missed(r, purging);
-    }
-
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     found = 0;
 
     for (i = 0; i < purging->n; i++) {
+
+        if (purging->purged[i].rc != NGX_MCDS_OK) {
+            continue;
+        }
 
         if (purging->purged[i].found) {
             found = 1;
@@ -715,6 +715,10 @@ ngx_http_mcds_purge_send(ngx_http_mcds_resource_t *res)
         if (purging->purged[i].found || !purging->purged[i].other) {
             ngx_mcds_stat_add(ccf->zone, NGX_MCDS_ZONE_PURGES, 1);
         }
+    }
+
+    if (purging->rc != NGX_MCDS_OK) {
+        return ngx_http_mcds_purge_missed(r, purging);
     }
 
     if (found) {
