@@ -59,6 +59,7 @@ for my $mode ('invalidate', 'delete') {
     }
 }
 
-is($h->get('/purge?tag=a')->status(), 200, 'a tag');
+is($h->get('/purge?tag=a')->status(), 200, 'a tag')
+    if $t->has('mcds tags');
 
 $t->done();
