@@ -160,6 +160,16 @@ http {
         }
     }
     server {
+        listen 127.0.0.1:%%PORT%%;
+        server_name *.example.org;
+        location / { mcds_return "$n"; }
+        location = /save {
+            internal;
+            proxy_set_header Host $host;
+            proxy_pass http://127.0.0.1:%%PORT_o%%/wildcard;
+        }
+    }
+    server {
         listen 127.0.0.1:%%PORT_b%%;
         location / { mcds_return "$n"; }
         location = /save {
@@ -178,9 +188,11 @@ http_get($h->port(), "/x$_", host => 'nobody.example') for 1 .. 2;
 http_get($h->port(), '/x', host => 'a.example');
 http_get($h->port(), '/elsewhere', host => 'a.example');
 http_get($h->port(), '/nowhere', host => 'a.example');
+http_get($h->port(), '/x', host => 'w.example.org');
 http_get($t->port('b'), '/x', host => 'b.example') for 1 .. 3;
 
-ok($o->wait_requests(1, $_), "asked: $_") for qw{ /nameless /a /b /named };
+ok($o->wait_requests(1, $_), "asked: $_")
+    for qw{ /nameless /a /b /named /wildcard };
 
 is(told('/nameless'), 'nobody.example/x1=1 nobody.example/x2=1', 'no name');
 is(told('/a'), 'a.example/x=1', 'a server with a name');
@@ -194,6 +206,8 @@ is($r->{headers}{'x-vars'}, 'POST /save 127.0.0.1', 'variables there');
 is($r->{headers}{'x-more'}, "$length application/json http",
     'more of them');
 is($r->{headers}{'x-host'}, 'a.example', 'and its host');
+is(($o->requests('/wildcard'))[0]{headers}{host}, 'localhost',
+    'a wildcard is no host');
 
 # answered out of a cache it would be lost
 

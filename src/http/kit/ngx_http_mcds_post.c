@@ -245,7 +245,13 @@ ngx_http_mcds_post_request(ngx_http_request_t *r, ngx_http_mcds_post_t *post)
     host = &r->headers_in.server;
     *host = cscf->server_name;
 
-    if (host->len == 0 || host->data[0] == '~') {
+    /* a name that is no host: a regular expression, a wildcard or "_" */
+
+    if (host->len == 0
+        || host->data[0] == '~'
+        || (host->len == 1 && host->data[0] == '_')
+        || ngx_strlchr(host->data, host->data + host->len, '*'))
+    {
         ngx_str_set(host, "localhost");
     }
 
