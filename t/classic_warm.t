@@ -39,17 +39,20 @@ http {
     %%HTTP%%
     mcds_pool meta {
         server       127.0.0.1:%%PORT_m%%;
+        timeout      2s;
         fail_timeout 200ms;
     }
     mcds_pool classic {
         server       127.0.0.1:%%PORT_m%%;
         protocol     classic;
+        timeout      2s;
         fail_timeout 200ms;
     }
     mcds_pool forever {
         server       127.0.0.1:%%PORT_m%%;
         protocol     classic ttl=off;
         prefix       off:;
+        timeout      2s;
         fail_timeout 200ms;
     }
     mcds_cache_valid 1h;
