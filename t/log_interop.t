@@ -141,7 +141,8 @@ my %item = map { my $server = $_; map { /^log:[\d:]+$/
 my ($key) = sort { length $item{$a} <=> length $item{$b} } keys %item;
 
 python(qq{item = mc.get("$key")
-mc.append("$key", b"MCDLforeign" + item + item[:-1])
+part = item[:(1000000 - len(item)) // 2]
+mc.append("$key", b"MCDLforeign" + part + part[:-1])
 });
 is(python('print(len(log.read(time.time() - 100, time.time() + 1)))'), 145,
     'Python leaves out what is foreign or known');
