@@ -57,8 +57,8 @@ http {
 }
 EOT
 
-like($h->get('/gone')->body, qr/^<1>$/, 'well');
-like($h->get('/hung')->body, qr/^<1>$/, 'well, too');
+ok(wait_for(sub { $h->get('/gone')->body =~ /^<\d+>$/ }), 'well');
+ok(wait_for(sub { $h->get('/hung')->body =~ /^<\d+>$/ }), 'well, too');
 
 $gone->kill9();
 $hung->freeze();
