@@ -23,10 +23,14 @@ my $t = Test::Mcds->new()->not_in('many',
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });
 
-# an add of a lock is done, and its answer withheld, when told so
+# an add of a lock is done, and its answer withheld, when told so; or the page
+# and the deletion of its lock are taken, and not done
 
 my $f = $t->fake('f', sub {
     my ($f, $c, $line, $value) = @_;
+
+    return $f->stall() if ($f->mode() // '') eq 'cut'
+        && $line =~ m{^ms \S*/cut\d? \d|^md \S*/cut\d?:lock};
 
     return if ($f->mode() // '') ne 'late' || $line !~ /^ms \S*late:lock/
         || $line !~ / ME/;
@@ -92,6 +96,20 @@ ok(wait_for(sub { defined $f->get(key('/late')) }, 3 * $t->slow()),
 $watch = $t->stopwatch();
 is($other->get('/late')->status(), 200, 'late: another host');
 cmp_ok($watch->(), '<', 3 * $t->slow(), 'late: does not wait');
+
+
+# a page that is not stored, and whose lock memcached does not delete: the lock
+# is nobody's either
+
+$f->tell('cut');
+is($h->get('/cut')->status(), 200, 'cut: answered');
+ok(wait_for(sub { $f->count(qr{^md \S*/cut:lock}) }),
+    'cut: the lock is released');
+$f->tell('');
+ok(defined $f->get(key('/cut') . ':lock'), 'cut: and still there');
+$watch = $t->stopwatch();
+is($other->get('/cut')->status(), 200, 'cut: another host');
+cmp_ok($watch->(), '<', 3 * $t->slow(), 'cut: does not wait for 30 seconds');
 
 
 # a lock that is really another's is not touched

@@ -564,11 +564,11 @@ ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result)
     ngx_mcds_lease_t *lease = data;
 
     /*
-     * other programs, which share an open lease, see only its item: it must not
-     * stay if its deletion had no reply
+     * the deletion of the lease's item was not sent, or had no reply: other
+     * clients see only the item, and would wait until it expires
      */
 
-    if (lease->open && !ngx_mcds_answered(result->rc)) {
+    if (!ngx_mcds_answered(result->rc)) {
         ngx_mcds_lease_doubt(lease);
         return;
     }

@@ -51,9 +51,11 @@ struct ngx_mcds_lease_s {
     uint32_t             lasting;      /* time to live to send for the lease's
                                           item */
     uint32_t             keep;
-    ngx_msec_t           since;        /* when the lease was acquired */
+    ngx_msec_t           since;        /* when the lease was acquired; 0: its
+                                          add had no reply */
     ngx_msec_t           end;          /* end of the search for the lease's
-                                          item, whose add had no reply */
+                                          item, whose add or deletion had no
+                                          reply */
     ngx_mcds_lease_left_t *kept;       /* the caller's memory for the data in a
                                           page's lease, or NULL */
     ngx_msec_t           step;         /* interval at which the lease's item,
@@ -84,8 +86,9 @@ struct ngx_mcds_lease_s {
                                           so its CAS value is uncertain */
     unsigned             told:1;       /* the caller knows of the loss of the
                                           lease */
-    unsigned             doubt:1;      /* the add of the lease's item had no
-                                          reply: the item is looked for */
+    unsigned             doubt:1;      /* the add of the lease's item, or its
+                                          deletion, had no reply: the item is
+                                          looked for */
     unsigned             answered:1;   /* 1: the reply to the add of the lease's
                                           item was lost, but memcached has
                                           replied to a later command */
@@ -140,8 +143,9 @@ void ngx_mcds_lease_extend(ngx_event_t *ev);
 
 
 /*
- * Deletes the item of a lease that may or may not exist, as the add never had a
- * reply: looks for the item repeatedly, and frees the lease at the end.
+ * Deletes the item of a lease that may or may not exist, as its add or its
+ * deletion had no reply: looks for the item repeatedly, and frees the lease at
+ * the end.
  */
 
 void ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease);

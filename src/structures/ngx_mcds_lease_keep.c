@@ -308,9 +308,9 @@ ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
 
 
 /*
- * Starts to look for the item of a lease whose add had no reply.  A memcached
- * that was stopped may execute the add later: then no client has the lease, but
- * all would wait for its end.
+ * Starts to look for the item of a lease whose add or deletion had no reply.  A
+ * memcached that was stopped may execute the add later: then no client has the
+ * lease, but all would wait for its end.
  */
 
 void
@@ -362,6 +362,24 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
     if (ngx_mcds_lease_own(lease, result)) {
         lease->unsure = 0;
         ngx_mcds_lease_give_up(lease);
+        return;
+    }
+
+    if (result->rc == NGX_MCDS_DOWN) {
+
+        /* nothing was sent: look soon after the server is up again */
+
+        lease->step = NGX_MCDS_DOUBT_FIRST;
+    }
+
+    if (ngx_mcds_answered(result->rc) && lease->since && !lease->open) {
+
+        /*
+         * memcached has executed the add before, and the item is gone: no
+         * earlier command can make it again
+         */
+
+        ngx_mcds_lease_free(lease);
         return;
     }
 
