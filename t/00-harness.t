@@ -409,7 +409,10 @@ is(join(' ', $t->wait_count()), '', 'checks: it is gone');
 
 my $h3 = $t->nginx('h3', $conf);
 kill 'STOP', $h3->workers();
+$t->lost();
+$_ += 1e12 for values %{$t->{waited}};
 $h3->kill9();
+cmp_ok($t->lost(), '>', 1000, 'the wait of what has ended stays counted');
 is(scalar(@l = $t->wait_stray()), 0, 'checks: nobody outlives a host');
 push @{$h3->{groups}}, getpgrp();
 is(scalar(@l = $t->wait_stray(0)), 1, 'checks: who does is seen');

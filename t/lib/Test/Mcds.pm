@@ -317,6 +317,7 @@ use Cwd qw/ abs_path /;
 use Exporter ();
 use Fcntl qw/ :flock /;
 use File::Basename qw/ dirname basename /;
+use List::Util qw/ sum0 /;
 use File::Spec;
 use File::Path qw/ remove_tree /;
 use File::Temp qw/ tempdir /;
@@ -1290,7 +1291,10 @@ sub stopwatch {
 
 sub lost {
     my ($self) = @_;
-    my $ns = 0;
+
+    # what a process that has ended has waited stays in the sum
+
+    my $waited = $self->{waited} //= {};
 
     for my $pid ($$, keys %{$self->{pids}},
         map { $_->children() } @{$self->{hosts}})
@@ -1300,11 +1304,12 @@ sub lost {
 
         for my $thread (@$threads) {
             open my $fh, '<', $thread or next;
-            $ns += (split ' ', <$fh> // '')[1] // 0;
+            $waited->{$thread} = (split ' ', <$fh> // '')[1]
+                // $waited->{$thread} // 0;
         }
     }
 
-    return $ns / 1e9;
+    return sum0(values %$waited) / 1e9;
 }
 
 
