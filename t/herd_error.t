@@ -56,7 +56,7 @@ my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 sub unlocked {
     my ($uri) = @_;
     return wait_for(sub { ($m->get(key($uri) . ':lock') // '')
-        !~ /^[0-9a-f]{32}$/ });
+        !~ /^[0-9a-f]{32}(?: \d+)?$/ });
 }
 
 sub herd {
