@@ -177,11 +177,13 @@ sub agree {
 
     my @items = map { $_->stats()->{curr_items} } @{$self->{m}};
 
-    # a server's share varies with its name, which for a socket is random
+    # a server's share varies with its name, and ports and sockets are random:
+    # one of the five may have next to nothing
 
     my $least = $self->{m}[0]{unix} ? 0 : $n / 50;
 
-    is(scalar(grep { $_ > $least } @items), 5, "$text: on 5 servers, @items");
+    cmp_ok(scalar(grep { $_ > $least } @items), '>=', 4,
+        "$text: on 5 servers, @items");
 }
 
 
