@@ -365,22 +365,30 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    if (result->rc == NGX_MCDS_DOWN) {
+    switch (result->rc) {
+
+    case NGX_MCDS_OK:
+    case NGX_MCDS_NOT_FOUND:
+
+        if (lease->since && !lease->open) {
+
+            /*
+             * memcached has executed the add before, and the lease's item is
+             * gone: no earlier command can make it again
+             */
+
+            ngx_mcds_lease_free(lease);
+            return;
+        }
+
+        break;
+
+    case NGX_MCDS_DOWN:
 
         /* nothing was sent: look soon after the server is up again */
 
         lease->step = NGX_MCDS_DOUBT_FIRST;
-    }
-
-    if (ngx_mcds_answered(result->rc) && lease->since && !lease->open) {
-
-        /*
-         * memcached has executed the add before, and the item is gone: no
-         * earlier command can make it again
-         */
-
-        ngx_mcds_lease_free(lease);
-        return;
+        break;
     }
 
     if (ngx_mcds_answered(result->rc) && !lease->answered) {
