@@ -102,13 +102,7 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
         problem = ngx_http_mcds_resource_check_name(&name);
 
         if (problem) {
-
-            if (ngx_http_discard_request_body(r) != NGX_OK) {
-                return NGX_HTTP_INTERNAL_SERVER_ERROR;
-            }
-
-            return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
-                                              problem);
+            return ngx_http_mcds_json_bad(r, problem);
         }
     }
 

@@ -33,6 +33,17 @@ ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
 
 
 ngx_int_t
+ngx_http_mcds_json_bad(ngx_http_request_t *r, char *detail)
+{
+    if (ngx_http_discard_request_body(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, detail);
+}
+
+
+ngx_int_t
 ngx_http_mcds_json_problem_more(ngx_http_request_t *r, ngx_uint_t status,
     char *detail, char *name, ngx_str_t *json)
 {

@@ -38,6 +38,13 @@ ngx_int_t ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
     char *detail);
 
 /*
+ * For a content handler: refuses a request whose body was not read, with the
+ * status 400 and problem details; else as ngx_http_mcds_json_problem().
+ */
+
+ngx_int_t ngx_http_mcds_json_bad(ngx_http_request_t *r, char *detail);
+
+/*
  * Sends problem details (RFC 9457) as ngx_http_mcds_json_problem() does, with
  * one more member: name, a constant, and json, the JSON text of its value.
  */

@@ -871,17 +871,9 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
     }
 
     if (rc == NGX_OK) {
-
-        if (name->len) {
-            return NGX_DECLINED;
-        }
-
-        if (ngx_http_discard_request_body(r) != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
-                                          "the argument name is empty");
+        return name->len ? NGX_DECLINED
+                         : ngx_http_mcds_json_bad(r,
+                                                  "the argument name is empty");
     }
 
     ngx_str_null(name);

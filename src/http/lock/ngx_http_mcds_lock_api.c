@@ -113,12 +113,7 @@ ngx_http_mcds_lock_api_handler(ngx_http_request_t *r)
     }
 
     if (problem) {
-
-        if (ngx_http_discard_request_body(r) != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, problem);
+        return ngx_http_mcds_json_bad(r, problem);
     }
 
     lr = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_lock_api_t));

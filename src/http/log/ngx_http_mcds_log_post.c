@@ -343,11 +343,11 @@ ngx_http_mcds_log_post_answer(ngx_http_mcds_resource_t *res)
                : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (lp->taken == 0 && lp->rc != NGX_MCDS_SERVER_ERROR) {
-        return ngx_http_mcds_resource_failed(r, lp->rc);
-    }
-
     if (lp->taken == 0) {
+
+        if (lp->rc != NGX_MCDS_SERVER_ERROR) {
+            return ngx_http_mcds_resource_failed(r, lp->rc);
+        }
 
         if (ngx_http_mcds_header_text(r, "Retry-After", "1") != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
