@@ -54,7 +54,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 
     ngx_http_mcds_route_begin(r, ctx);
 
-    /* an origin gets Host for requests that bypass the cache, too */
+    /* keys need Host, and so does the origin, even if the cache is bypassed */
 
     if (ngx_http_mcds_key_host(r) != NGX_OK
         || ngx_http_mcds_invalidate_start(r, ctx) != NGX_OK)

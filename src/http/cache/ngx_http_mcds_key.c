@@ -88,10 +88,6 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 {
     ngx_int_t  rc;
 
-    if (ngx_http_mcds_key_host(r) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
     if (ccf->cache_key == NULL) {
         rc = ngx_http_mcds_default_key(r, ccf, key);
 

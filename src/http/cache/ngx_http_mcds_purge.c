@@ -171,6 +171,10 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
 
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PURGE);
 
+    if (ngx_http_mcds_key_host(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     rc = ngx_http_mcds_cache_key(r, ccf, &ctx->key);
 
     if (rc == NGX_ERROR) {
