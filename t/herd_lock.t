@@ -30,7 +30,7 @@ my $f = $t->fake('f', sub {
     my ($f, $c, $line, $value) = @_;
 
     return $f->stall() if ($f->mode() // '') eq 'cut'
-        && $line =~ m{^ms \S*/cut\d? \d|^md \S*/cut\d?:lock};
+        && $line =~ m{^ms \S*/cut \d|^md \S*/cut:lock};
 
     return if ($f->mode() // '') ne 'late' || $line !~ /^ms \S*late:lock/
         || $line !~ / ME/;
