@@ -3,8 +3,10 @@
 # Copyright (C) mcds authors
 
 # Without memcached one worker of a host builds a page, and the others wait for
-# it.  If it dies the next request builds at once, long before its lock would be
-# taken for one that was left behind.
+# it.  A request that waits for a build is served its page, also if the next
+# build has begun before its worker looks.  If the worker that builds dies the
+# next request builds at once, long before its lock would be taken for one that
+# was left behind.
 
 use warnings;
 use strict;
@@ -45,6 +47,19 @@ EOT
 # a connection to each worker, which both know that memcached is away
 
 my %conn;
+my ($first, $second);
+
+# the second worker has looked at a page when it has answered what comes behind
+
+sub waits {
+    my $next;
+
+    ok(wait_for(sub {
+        $next = $h->conn();
+        return $next->get('/pid')->body() eq $second;
+    }), 'another connection');
+    $next->get('/pid') for 1 .. 5;
+}
 
 ok(wait_for(sub {
     my $c = $h->conn();
@@ -54,22 +69,39 @@ ok(wait_for(sub {
 
 $_->get('/other') for (values %conn) x 3;
 
-my ($first, $second) = sort keys %conn;
+($first, $second) = sort keys %conn;
+
+# the other one is stopped while one build ends and the next begins
+
+$o->hold_path('/busy');
+$conn{$first}->request('/busy');
+ok($o->wait_requests(1, '/busy'), 'busy: one worker builds');
+
+$conn{$second}->request('/busy');
+waits();
+is($o->count('/busy'), 1, 'busy: the other one waits');
+
+kill 'STOP', $second;
+wait_for(sub { Test::Mcds::stopped($second) });
+$o->let('/busy');
+my $built = $conn{$first}->response()->body();
+like($built, qr{of /busy}, 'busy: the build ends');
+$conn{$first}->request('/busy');
+ok($o->wait_requests(2, '/busy'), 'busy: the next one begins');
+kill 'CONT', $second;
+
+my $r = $conn{$second}->response();
+is($r->status() . ' ' . $r->body(), "200 $built",
+    'busy: the request that waited for the first is served its page');
+$o->release('/busy');
+isnt($conn{$first}->response()->body(), $built, 'busy: the next one ends');
 
 $o->hold_path('/page');
 $conn{$first}->request('/page');
 ok($o->wait_requests(1, '/page'), 'one worker builds');
 
-# the other one has looked at the page when it has answered what comes behind
-
 $conn{$second}->request('/page');
-
-my $next;
-ok(wait_for(sub {
-    $next = $h->conn();
-    return $next->get('/pid')->body() eq $second;
-}), 'another connection');
-$next->get('/pid') for 1 .. 5;
+waits();
 is($o->count('/page'), 1, 'the other one waits');
 
 my @workers = $h->workers();

@@ -26,6 +26,7 @@
 
 
 static ngx_int_t ngx_mcds_page_poll_here(ngx_mcds_page_t *page);
+static ngx_int_t ngx_mcds_page_take_here(ngx_mcds_page_t *page);
 
 
 void
@@ -169,20 +170,34 @@ ngx_mcds_page_set_next(ngx_mcds_page_t *page)
 
 
 /*
- * Looks whether another worker of this host still builds the page.  Returns
- * NGX_DECLINED if the build has ended, so that memcached is to be asked.
+ * Looks whether the build that requests await, of another worker of this host,
+ * has ended.  Returns NGX_DECLINED if it has, the requests still wait, and no
+ * other build has begun, so that memcached is to be asked.
  */
 
 static ngx_int_t
 ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
 {
     ngx_int_t               rc;
-    ngx_mcds_snapshot_t    *snapshot;
-    ngx_mcds_item_id_t      found;
-    ngx_mcds_value_t       *value;
     ngx_mcds_local_left_t   left;
 
     rc = ngx_mcds_local_look(ngx_mcds_page_id(page), 1, &left);
+
+    if (rc == NGX_BUSY && left.build == page->awaited) {
+        ngx_mcds_page_set_poll(page);
+        return NGX_OK;
+    }
+
+    if (rc == NGX_ABORT) {
+        ngx_mcds_page_set_state(page, NGX_MCDS_REMOTE);
+        ngx_mcds_page_pause(page, left.left);
+        ngx_mcds_page_tell_pause(page);
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_page_take_here(page) == NGX_OK) {
+        return NGX_OK;
+    }
 
     if (rc == NGX_BUSY) {
         ngx_mcds_page_await(page, left.build);
@@ -191,34 +206,6 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     }
 
     ngx_mcds_page_set_state(page, NGX_MCDS_REMOTE);
-
-    if (rc == NGX_ABORT) {
-        ngx_mcds_page_pause(page, left.left);
-        ngx_mcds_page_tell_pause(page);
-        return NGX_OK;
-    }
-
-    value = ngx_mcds_local_get(ngx_mcds_page_id(page), NULL,
-                               ngx_current_msec - page->here_since
-                               + NGX_MCDS_LAG, &found);
-
-    snapshot = value ? ngx_mcds_snapshot_create(page, value, &found) : NULL;
-
-    ngx_mcds_value_unref(value);
-
-    if (snapshot) {
-        ngx_mcds_page_paced_elsewhere(page, snapshot);
-        ngx_mcds_page_rest(page);
-
-        if (snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
-            ngx_mcds_page_remember(page, snapshot);
-        }
-
-        ngx_mcds_page_keep_unasked(page, snapshot);
-        ngx_mcds_page_found(page, snapshot);
-        ngx_mcds_snapshot_unref(snapshot);
-        return NGX_OK;
-    }
 
     if (page->unheard || left.state == NGX_MCDS_LOCAL_ALONE) {
 
@@ -234,4 +221,46 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     page->poll_next = ngx_current_msec;
 
     return NGX_DECLINED;
+}
+
+
+/*
+ * Serves the requests that wait with the copy that another worker of this host
+ * has left in mcds_zone since they began to wait.  Returns NGX_DECLINED if
+ * there is none.
+ */
+
+static ngx_int_t
+ngx_mcds_page_take_here(ngx_mcds_page_t *page)
+{
+    ngx_mcds_value_t     *value;
+    ngx_mcds_item_id_t    found;
+    ngx_mcds_snapshot_t  *snapshot;
+
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), NULL,
+                               ngx_current_msec - page->here_since
+                               + NGX_MCDS_LAG, &found);
+
+    snapshot = value ? ngx_mcds_snapshot_create(page, value, &found) : NULL;
+
+    ngx_mcds_value_unref(value);
+
+    if (snapshot == NULL) {
+        return NGX_DECLINED;
+    }
+
+    ngx_mcds_page_set_state(page, NGX_MCDS_REMOTE);
+
+    ngx_mcds_page_paced_elsewhere(page, snapshot);
+    ngx_mcds_page_rest(page);
+
+    if (snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
+        ngx_mcds_page_remember(page, snapshot);
+    }
+
+    ngx_mcds_page_keep_unasked(page, snapshot);
+    ngx_mcds_page_found(page, snapshot);
+    ngx_mcds_snapshot_unref(snapshot);
+
+    return NGX_OK;
 }
