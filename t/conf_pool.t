@@ -96,8 +96,8 @@ my @blocks = (
         'cannot be combined with "libmemcached"'],
     ["libmemcached $string;", 'distribution ketama;' =>
         'must be set in the string'],
-    ['distribution ketama;', "libmemcached $string;" =>
-        'cannot be combined with "distribution"'],
+    (map { ["distribution $_;", "libmemcached $string;" =>
+        'cannot be combined with "distribution"'] } 'ketama', 'modula'),
     ["libmemcached $string;", "libmemcached $string;" => 'is duplicate'],
 );
 

@@ -62,7 +62,7 @@ ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
     ngx_str_t      string;
     memcached_st  *mc;
 
-    if (pool->distribution != NGX_MCDS_MODULA) {
+    if (pool->distribution != NGX_CONF_UNSET_UINT) {
         return "cannot be combined with \"distribution\"";
     }
 

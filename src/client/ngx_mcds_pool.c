@@ -56,6 +56,7 @@ ngx_mcds_pool_create(ngx_pool_t *p, ngx_str_t *name)
     }
 
     pool->name = *name;
+    pool->distribution = NGX_CONF_UNSET_UINT;
     pool->timeout = 200;
     pool->connect_timeout = 100;
     pool->max_fails = 3;
@@ -131,6 +132,8 @@ ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
     if (pool->servers.nelts == 0) {
         return "no servers";
     }
+
+    ngx_conf_init_uint_value(pool->distribution, NGX_MCDS_MODULA);
 
     if (pool->replicas > pool->servers.nelts) {
         return ngx_mcds_pool_error(cf, "\"replicas %ui\" needs as many "
