@@ -36,8 +36,9 @@ typedef struct {
     ngx_str_t             suffix;       /* text appended to the key, or empty */
 
     /*
-     * the place of a page as ngx_mcds_place() has returned it, which chooses
-     * the server instead of the key; or 0
+     * the place of a page as ngx_mcds_place() has returned it, or the index of
+     * ngx_mcds_first() plus 1, which chooses the server instead of the key; or
+     * 0
      */
     ngx_uint_t            place;
 
@@ -50,9 +51,11 @@ typedef struct {
 
     uint32_t              flags;        /* client flags that SET and ADD
                                            store */
-    uint64_t              cas;          /* CAS value that the item must have:
-                                           that of a previous result,
-                                           unchanged */
+    uint64_t              cas;          /* CAS value of a previous result,
+                                           unchanged: SET and DELETE require
+                                           that the item has it; with replicas,
+                                           these and GET with "single" go to the
+                                           server that gave the value */
     uint64_t              initial;
     uint64_t              delta;
 

@@ -172,7 +172,10 @@ ngx_mcds_down(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 
     n = 0;
 
-    if (pool->servers.nelts > 1) {
+    if (req->place) {
+        n = req->place - 1;
+
+    } else if (pool->servers.nelts > 1) {
         ngx_mcds_op_key(&key, pool, req, &req->suffix);
 
         n = ngx_mcds_distribution_get(pool, key.data + key.prefix,

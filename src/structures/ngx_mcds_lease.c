@@ -154,6 +154,7 @@ ngx_mcds_lease_release(ngx_mcds_lease_t *lease, uint32_t keep)
 {
     lease->released = 1;
     lease->keep = keep;
+    lease->kept_end = ngx_current_msec + ngx_mcds_msec(keep);
 
     if (keep && lease->text.data == lease->token) {
         ngx_str_set(&lease->text, NGX_MCDS_LEASE_KEPT);
@@ -422,6 +423,7 @@ ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler)
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
     req.limit = NGX_MCDS_MAX_LINE;
+    req.cas = lease->cas;
 
     ngx_mcds_lease_send(lease, &req, handler);
 }
@@ -532,12 +534,14 @@ ngx_mcds_lease_orphan(u_char *data, size_t len)
 void
 ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease)
 {
+    ngx_msec_int_t  left;
+
     if (lease->stays) {
         ngx_mcds_lease_free(lease);
         return;
     }
 
-    if (lease->unsure && !lease->keep) {
+    if (lease->unsure) {
 
         /*
          * an extension without a reply may have changed the CAS value of the
@@ -553,8 +557,17 @@ ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease)
         return;
     }
 
-    ngx_mcds_lease_submit(lease, lease->keep ? NGX_MCDS_SET : NGX_MCDS_DELETE,
-                          lease->keep, ngx_mcds_lease_dropped);
+    left = lease->keep
+               ? (ngx_msec_int_t) (lease->kept_end - ngx_current_msec) : 0;
+
+    if (left > 0) {
+        ngx_mcds_lease_submit(lease, NGX_MCDS_SET,
+                              (uint32_t) ((left + 999) / 1000),
+                              ngx_mcds_lease_dropped);
+        return;
+    }
+
+    ngx_mcds_lease_submit(lease, NGX_MCDS_DELETE, 0, ngx_mcds_lease_dropped);
 }
 
 
@@ -563,17 +576,34 @@ ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_lease_t *lease = data;
 
-    /*
-     * the deletion of the lease's item was not sent, or had no reply: other
-     * clients see only the item, and would wait until it expires
-     */
+    switch (result->rc) {
 
-    if (!ngx_mcds_answered(result->rc)) {
-        ngx_mcds_lease_doubt(lease);
+    case NGX_MCDS_OK:
+    case NGX_MCDS_NOT_FOUND:
+        ngx_mcds_lease_free(lease);
         return;
+
+    case NGX_MCDS_EXISTS:
+
+        /*
+         * the item is another owner's, unless a late extension has changed its
+         * CAS value
+         */
+
+        if (!lease->doubt) {
+            ngx_mcds_lease_free(lease);
+            return;
+        }
+
+        break;
     }
 
-    ngx_mcds_lease_free(lease);
+    /*
+     * the lease's item may still be there: other clients see only the item, and
+     * would wait until it expires
+     */
+
+    ngx_mcds_lease_doubt(lease);
 }
 
 
@@ -648,6 +678,17 @@ ngx_mcds_lease_send(ngx_mcds_lease_t *lease, ngx_mcds_request_t *req,
         req->by_key = 1;
         req->movable = 1;
     }
+
+    /*
+     * the lease's item stays on its server: while that is ejected, the reply of
+     * another server would say nothing about the item
+     */
+
+    if (lease->place == 0) {
+        lease->place = ngx_mcds_first(lease->pool, req) + 1;
+    }
+
+    req->place = lease->place;
 
     lease->op.handler = handler;
     lease->op.data = lease;

@@ -70,9 +70,9 @@ typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
  * until the handler is called; it gets the data left by the last owner, or
  * zeros, which the caller must observe.  With NOT_STORED and left->step the
  * lease is free, but must not be taken before left->until; with at_once, or
- * afterwards, it is taken over.  A lease that this worker requested without
- * getting a reply is also taken over.  With NOT_STORED and left->owner another
- * owner has the lease.
+ * afterwards, it is taken over.  A lease that this worker does not hold, but
+ * whose item it may have left, is also taken over.  With NOT_STORED and
+ * left->owner another owner has the lease.
  */
 
 #define NGX_MCDS_LEASE_TEXT       96

@@ -50,17 +50,20 @@ struct ngx_mcds_lease_s {
                                           seconds */
     uint32_t             lasting;      /* time to live to send for the lease's
                                           item */
+    ngx_uint_t           place;        /* the place of the lease's item, see
+                                          ngx_mcds_request_t; 0: no command was
+                                          sent */
     uint32_t             keep;
+    ngx_msec_t           kept_end;     /* with keep: when the item that a
+                                          released lease leaves expires */
     ngx_msec_t           since;        /* when the lease was acquired; 0: its
-                                          add had no reply */
-    ngx_msec_t           end;          /* end of the search for the lease's
-                                          item, whose add or deletion had no
-                                          reply */
+                                          add is pending, or had no reply */
+    ngx_msec_t           end;          /* end of the search for the item of a
+                                          lease in doubt */
     ngx_mcds_lease_left_t *kept;       /* the caller's memory for the data in a
                                           page's lease, or NULL */
-    ngx_msec_t           step;         /* interval at which the lease's item,
-                                          whose add had no reply, is looked
-                                          for */
+    ngx_msec_t           step;         /* interval at which the item of a lease
+                                          in doubt is looked for */
     ngx_str_t            old;          /* content that the lease's item in
                                           memcached has now */
     ngx_str_t            text;         /* content to write to the lease's
@@ -86,12 +89,11 @@ struct ngx_mcds_lease_s {
                                           so its CAS value is uncertain */
     unsigned             told:1;       /* the caller knows of the loss of the
                                           lease */
-    unsigned             doubt:1;      /* the add of the lease's item, or its
-                                          deletion, had no reply: the item is
-                                          looked for */
-    unsigned             answered:1;   /* 1: the reply to the add of the lease's
-                                          item was lost, but memcached has
-                                          replied to a later command */
+    unsigned             doubt:1;      /* the last command for the lease's item
+                                          may or may not have been executed: the
+                                          item is looked for */
+    unsigned             answered:1;   /* 1: memcached has replied while the
+                                          lease was in doubt */
     ngx_str_t            key;
 };
 
@@ -143,9 +145,11 @@ void ngx_mcds_lease_extend(ngx_event_t *ev);
 
 
 /*
- * Deletes the item of a lease that may or may not exist, as its add or its
- * deletion had no reply: looks for the item repeatedly, and frees the lease at
- * the end.
+ * Deletes the item of a lease that may or may not exist, as its add, an
+ * extension or its deletion had no reply, or an error for a reply: looks for
+ * the item repeatedly, and frees the lease at the end.  The item of a lease
+ * that was released with keep is not deleted, but stays as
+ * ngx_mcds_lease_release() says.
  */
 
 void ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease);

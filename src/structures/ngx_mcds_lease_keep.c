@@ -24,15 +24,17 @@
 #define NGX_MCDS_LEASE_AGAIN       1000
 
 /*
- * the item of a lease whose add had no reply is looked for during this time, at
- * these intervals, ms
+ * The item of a lease in doubt is looked for during this time at least, at
+ * these intervals, ms.  While its server is down, it is not looked for.
  */
 #define NGX_MCDS_DOUBT            60000
 #define NGX_MCDS_DOUBT_FIRST      100
 #define NGX_MCDS_DOUBT_STEP       1000
+#define NGX_MCDS_DOUBT_DOWN       500
 
 
 static void ngx_mcds_lease_doubt_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_mcds_lease_away(ngx_mcds_lease_t *lease);
 static void ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lease_again(ngx_mcds_lease_t *lease, ngx_uint_t rc);
@@ -93,14 +95,20 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_EXISTS:
 
-        if (lease->unsure && !lease->released) {
+        if (lease->unsure) {
 
             /*
              * an extension of the lease whose reply was lost may have changed
              * the CAS value
              */
 
-            ngx_mcds_lease_look(lease, ngx_mcds_lease_reread);
+            if (lease->released) {
+                ngx_mcds_lease_give_up(lease);
+
+            } else {
+                ngx_mcds_lease_look(lease, ngx_mcds_lease_reread);
+            }
+
             return;
         }
 
@@ -308,28 +316,31 @@ ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
 
 
 /*
- * Starts to look for the item of a lease whose add or deletion had no reply.  A
- * memcached that was stopped may execute the add later: then no client has the
- * lease, but all would wait for its end.
+ * Starts to look for the item of a lease.  A memcached that was stopped may
+ * execute the add of the item later: then no client has the lease, but all
+ * would wait for its end.
  */
 
 void
 ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease)
 {
+    ngx_msec_t  least;
+
     if (lease->doubt) {
 
-        /* the item of the lease was found, but its deletion had no reply */
+        /* the item of the lease was found, but was not deleted */
 
         ngx_add_timer(&lease->timer, lease->step);
         return;
     }
 
+    least = lease->since ? ngx_mcds_msec(lease->lasting) : 0;
+
     lease->doubt = 1;
     lease->released = 1;
     lease->kept = NULL;
-    lease->keep = 0;
     lease->step = NGX_MCDS_DOUBT_FIRST;
-    lease->end = ngx_current_msec + NGX_MCDS_DOUBT;
+    lease->end = ngx_current_msec + ngx_max(least, NGX_MCDS_DOUBT);
 
     lease->timer.handler = ngx_mcds_lease_doubt_handler;
     lease->timer.cancelable = 1;
@@ -348,9 +359,37 @@ ngx_mcds_lease_doubt_handler(ngx_event_t *ev)
         return;
     }
 
+    if (ngx_mcds_lease_away(lease)) {
+        lease->step = NGX_MCDS_DOUBT_FIRST;
+        ngx_add_timer(ev, NGX_MCDS_DOUBT_DOWN);
+        return;
+    }
+
     lease->step = ngx_min(2 * lease->step, NGX_MCDS_DOUBT_STEP);
 
     ngx_mcds_lease_look(lease, ngx_mcds_lease_doubted);
+}
+
+
+/*
+ * Returns 1 if the server of the lease's item is known to be down.  With
+ * replicas, which server has the item is known to the client only.
+ */
+
+static ngx_uint_t
+ngx_mcds_lease_away(ngx_mcds_lease_t *lease)
+{
+    ngx_mcds_request_t  req;
+
+    if (lease->pool->replicas > 1) {
+        return 0;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.place = lease->place;
+
+    return ngx_mcds_down(lease->pool, &req);
 }
 
 
@@ -374,7 +413,7 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
 
             /*
              * memcached has executed the add before, and the lease's item is
-             * gone: no earlier command can make it again
+             * gone from its server: no earlier command can make it again
              */
 
             ngx_mcds_lease_free(lease);
