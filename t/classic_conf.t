@@ -51,6 +51,7 @@ my @needs = (
     'mcds_use a; mcds_visitor_counter $v;' => 'mcds_visitor_counter',
     'mcds_use a; mcds_cache on;' => 'mcds_cache',
     'mcds_use b; mcds_cache a;' => 'mcds_cache',
+    'mcds_use a; mcds_purge_api on;' => 'mcds_purge_api',
     'mcds_use a; mcds_counter $c; mcds_visitor_counter $v;' =>
         'mcds_visitor_counter',
     'mcds_use a; mcds_counter $c ttl=1h;' => 'ttl" of "mcds_counter',

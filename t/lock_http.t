@@ -171,7 +171,8 @@ is(finish($p)->status(), 200, 'then it runs');
 for my $row (
     [405, 'POST', '/look/x'], [405, 'DELETE', '/look/x?owner=a'],
     [405, 'PATCH', '/all/x'], [404, 'GET', '/look/'], [404, 'GET', '/one'],
-    map({ [400, $_, '/all/?name='], [400, $_, '/all/z?name=&owner=a'] }
+    map({ [400, $_, '/all/?name='], [400, $_, '/all/z?name=&owner=a'],
+        [400, $_, '/all/z?owner=a&name'] }
         'GET', 'POST', 'PUT', 'DELETE'),
     [400, 'GET', '/look/' . 'x' x 1025], [400, 'GET', '/look/%00'],
     [400, 'GET', '/look/%ff'], [400, 'POST', '/all/z?ttl=1s'],

@@ -106,7 +106,9 @@ is($h->get('/named/x')->status(), 404, 'a table without a name');
 is($h->get('/named/?table=table&name=a')->body(), qq{"one"\n},
     'a table of some name');
 
-for my $uri ('/t/?name=', '/t/x?name=', '/t/?values=1&name=', '/exact?name=') {
+for my $uri ('/t/?name=', '/t/x?name=', '/t/?values=1&name=', '/exact?name=',
+    '/t/?name', '/t/x?Name&values=1')
+{
     for my $method (qw/ GET HEAD PUT POST DELETE /) {
         $r = $h->get($uri, method => $method, body => '{"x": null}',
             headers => { 'Content-Type' => 'application/json' });

@@ -454,7 +454,11 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
 
         conf->purge_pool = mlcf->pool;
 
-        return NGX_CONF_OK;
+        /* a purge of a page that does not exist stores a mark */
+
+        return ngx_http_mcds_needs_ttl(cf, conf->purge_pool, "mcds_purge_api",
+                                       &conf->purge_place)
+                   == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
     }
 
     mmcf->used = 1;

@@ -341,7 +341,7 @@ ngx_http_mcds_cache_vars_forward(u_char *p, ngx_http_request_t *r,
         break;
     }
 
-    if (ctx->reason == NGX_MCDS_REASON_BUILT) {
+    if (ctx->reason == NGX_MCDS_REASON_BUILT && !ctx->dry) {
         return ngx_sprintf(p, "; collapsed");
     }
 

@@ -35,8 +35,11 @@ ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t
 ngx_http_mcds_json_bad(ngx_http_request_t *r, char *detail)
 {
-    if (ngx_http_discard_request_body(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, detail);

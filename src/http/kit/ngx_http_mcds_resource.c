@@ -38,6 +38,8 @@ static void ngx_http_mcds_resource_resume(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_resource_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_resource_listed(ngx_str_t *list, u_char *tag,
     size_t len);
+static ngx_uint_t ngx_http_mcds_resource_bare(ngx_http_request_t *r,
+    char *name);
 static ngx_uint_t ngx_http_mcds_resource_type(ngx_str_t *text, char *type);
 
 
@@ -203,8 +205,9 @@ ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
         if (!res->buffered
             && r->headers_in.content_length_n > NGX_HTTP_MCDS_BODY)
         {
-            if (ngx_http_discard_request_body(r) != NGX_OK) {
-                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            rc = ngx_http_discard_request_body(r);
+            if (rc != NGX_OK) {
+                return rc;
             }
 
             return ngx_http_mcds_resource_too_large(res);
@@ -857,6 +860,38 @@ ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name, ngx_str_t *value)
 }
 
 
+/* Returns 1 if the request has this argument without "=". */
+
+static ngx_uint_t
+ngx_http_mcds_resource_bare(ngx_http_request_t *r, char *name)
+{
+    u_char  *p, *end, *last;
+    size_t   len;
+
+    p = r->args.data;
+    last = p + r->args.len;
+    len = ngx_strlen(name);
+
+    while (p < last) {
+        end = ngx_strlchr(p, last, '&');
+
+        if (end == NULL) {
+            end = last;
+        }
+
+        if ((size_t) (end - p) == len
+            && ngx_strncasecmp(p, (u_char *) name, len) == 0)
+        {
+            return 1;
+        }
+
+        p = end + 1;
+    }
+
+    return 0;
+}
+
+
 ngx_int_t
 ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 {
@@ -870,10 +905,12 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (rc == NGX_OK) {
-        return name->len ? NGX_DECLINED
-                         : ngx_http_mcds_json_bad(r,
-                                                  "the argument name is empty");
+    if (rc == NGX_OK && name->len) {
+        return NGX_DECLINED;
+    }
+
+    if (rc == NGX_OK || ngx_http_mcds_resource_bare(r, "name")) {
+        return ngx_http_mcds_json_bad(r, "the argument name is empty");
     }
 
     ngx_str_null(name);

@@ -196,8 +196,8 @@ ngx_int_t ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name,
  * The name of the element (a lock, counter or row, for example) that a request
  * to an API is about: the argument "name", or else the rest of the URI behind
  * the name of a prefix location, which may be empty.  Returns NGX_DECLINED, or
- * the status of an error response: the argument is empty, or the URI continues
- * the location's name without a "/".
+ * the result for the content handler to return: the argument is empty, the URI
+ * continues the location's name without a "/", or there is no memory.
  */
 
 ngx_int_t ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name);

@@ -345,7 +345,7 @@ ngx_http_mcds_log_post_answer(ngx_http_mcds_resource_t *res)
 
     if (lp->taken == 0) {
 
-        if (lp->rc != NGX_MCDS_SERVER_ERROR) {
+        if (lp->rc == NGX_MCDS_TOO_LARGE || !ngx_mcds_answered(lp->rc)) {
             return ngx_http_mcds_resource_failed(r, lp->rc);
         }
 
