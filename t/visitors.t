@@ -262,10 +262,11 @@ for my $second (1 .. 21 * 12) {
 
     # counted in this second?
 
-    wait_for(sub { defined $m->get('stays:v:zoe') });
-    next if $m->get('stays:v:zoe') == $last;
+    my $mark;
+    wait_for(sub { defined($mark = $m->get('stays:v:zoe')) });
+    next if $mark == $last;
 
-    $last = $m->get('stays:v:zoe');
+    $last = $mark;
     $counts++;
     stored('stays:' . int($last / 4), 1);
 }
