@@ -235,6 +235,31 @@ for (['get', 'http://a/', 3], ['purge', 'http://a/', 3],
     is($mcds->run(@command)->{code}, $code, "the pool of: @command");
 }
 
+# a directive without an argument has a pool, too
+
+conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
+    . "127.0.0.1:$gone; }", 'mcds_use a; server { mcds_cache on;
+    location /locks/ { mcds_use b; mcds_lock_api; } }');
+
+is($mcds->run('lock', 'show', 'cron')->{code}, 3,
+    'the pool of: a bare mcds_lock_api');
+is(scalar(grep { ($_->{directive} // '') eq 'mcds_cache' }
+    @{$mcds->json('check')->{directives}}), 1, 'check goes on');
+
+
+# what is stored in another pool makes it unknown where the rest is
+
+for ('mcds_lock_api;', 'mcds_lock_api ttl=5s;', 'mcds_log_api l;',
+    'mcds_counter_api prefix=p:;', 'mcds_counter_top viewed;',
+    'mcds_array_push list $uri;', 'mcds_lock cron;')
+{
+    conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
+        . "127.0.0.1:$gone; }", "server { mcds_cache a; location /b { mcds_use"
+        . " b; $_ } }");
+
+    is($mcds->run('table', 'list', 't')->{code}, 2, "in a pool of its own: $_");
+}
+
 conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
     . "127.0.0.1:$gone; }", 'server { location /a { mcds_cache a; }
     location /b { mcds_cache b; } }');

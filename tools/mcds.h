@@ -260,8 +260,8 @@ void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
 /*
  * Returns the next directive in nginx's configuration, from index *i on, that
  * is one of "directives" (names, separated by spaces), has this name as its
- * argument and is not "off"; name NULL is any name.  Advances *i behind it.
- * Returns NULL if there is none.
+ * argument and is not "off"; name NULL is any name, or none.  Advances *i
+ * behind it.  Returns NULL if there is none.
  */
 
 mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,

@@ -147,7 +147,9 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         line = directive->line;
 
         mcds_put(use, "directive", mcds_json(&directive->words[0]));
-        mcds_put(use, "name", mcds_json(&directive->words[1]));
+        mcds_put(use, "name", directive->n > 1
+                              ? mcds_json(&directive->words[1])
+                              : json_null());
         m->pool = mcds_site_in_pool(m, directive);
         mcds_put(use, "pool", m->pool ? mcds_json(&m->pool->name)
                                       : json_null());

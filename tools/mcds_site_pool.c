@@ -11,6 +11,13 @@
 #include <ctype.h>
 
 
+/* the directives of nginx's configuration that store data in a pool */
+#define MCDS_SITE_DATA                                                        \
+    "mcds_cache mcds_counter mcds_visitor_counter mcds_counter_top "          \
+    "mcds_counter_api mcds_lock mcds_lock_api mcds_log mcds_log_api "         \
+    "mcds_array_api mcds_array_push mcds_table_api mcds_table_lookup"
+
+
 static ngx_uint_t mcds_site_one_pool(mcds_t *m);
 static ngx_int_t mcds_site_agree(mcds_t *m, mcds_directive_t *directive);
 static void mcds_site_any_pool(mcds_t *m);
@@ -202,21 +209,11 @@ mcds_site_used(mcds_t *m)
     ngx_mcds_pool_t   *pool, *one;
     mcds_directive_t  *directive;
 
-    directive = m->directives.elts;
     one = NULL;
+    i = 0;
 
-    for (i = 0; i < m->directives.nelts; i++) {
-
-        if (!mcds_site_one_of("mcds_cache mcds_counter "
-                              "mcds_visitor_counter mcds_log mcds_table_api "
-                              "mcds_array_api mcds_lock mcds_table_lookup",
-                              &directive[i].words[0])
-            || directive[i].n < 2 || mcds_is(&directive[i].words[1], "off"))
-        {
-            continue;
-        }
-
-        pool = mcds_site_in_pool(m, &directive[i]);
+    while ((directive = mcds_site_find(m, &i, MCDS_SITE_DATA, NULL))) {
+        pool = mcds_site_in_pool(m, directive);
 
         if (pool == NULL || (one && one != pool)) {
             return NULL;
@@ -266,19 +263,19 @@ mcds_site_one_of(char *names, ngx_str_t *name)
 mcds_directive_t *
 mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
 {
+    ngx_str_t         *word;
     mcds_directive_t  *directive;
 
     while (*i < m->directives.nelts) {
         directive = (mcds_directive_t *) m->directives.elts + (*i)++;
 
-        if (directive->n > 1
-            && !mcds_is(&directive->words[1], "off")
-            && mcds_site_one_of(names, &directive->words[0])
-            && (name == NULL
-                || (directive->words[1].len == name->len
-                    && ngx_memcmp(directive->words[1].data, name->data,
-                                  name->len)
-                       == 0)))
+        /* mcds_lock_api may have no argument */
+
+        word = (directive->n > 1) ? &directive->words[1] : NULL;
+
+        if (mcds_site_one_of(names, &directive->words[0])
+            && !(word && mcds_is(word, "off"))
+            && (name == NULL || (word && ngx_mcds_same(word, name))))
         {
             return directive;
         }
