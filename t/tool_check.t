@@ -301,6 +301,41 @@ is($mcds->run('counter', 'get', 'm')->{code}, 3, 'another one');
 is($mcds->run('counter', 'get', 'x')->{code}, 1, 'of any key');
 
 
+# the window of visitors is that of the key that tells most
+
+conf('mcds_pool main { server ' . server($m1) . '; }', 'server {
+    mcds_visitor_counter $online window=10m slots=10;
+    mcds_visitor_counter $readers key=page:$host$uri window=30m slots=30;
+    location /1 { mcds_visitor_counter $v key=page:a:$uri window=20m slots=4; }
+    location /2 { mcds_visitor_counter $v key=$host:$uri; }
+    location /3 { mcds_visitor_counter $v key=q:$uri window=1h slots=6;
+        mcds_visitor_counter $w key=q:$host window=60m slots=6; }
+    location /4 { mcds_visitor_counter $v key=r:$uri window=30m slots=6;
+        mcds_visitor_counter $w key=r:$host window=30m;
+        mcds_visitor_counter $x key=r:x window=7m slots=7; }
+}');
+
+for (['page:www.example.com/a', 1800, 30], ['www.example.com', 600, 10],
+    ['page:a:/x', 1200, 4], ['www.example.com:/a', 300, 5],
+    ['q:x', 3600, 6], ['r:x', 420, 7],
+    ['r:a', 1800, 3, '--slots=3'], ['r:a', 60, 6, '--window=60s', '--slots=6'])
+{
+    my ($key, $window, $slots, @options) = @$_;
+    my $v = $mcds->json('visitors', @options, $key)->[0];
+
+    is(join(' ', map { $v->{$_} // '' } qw/ window slots /), "$window $slots",
+        "visitors: @options $key");
+}
+
+for ([], ['--window=30s']) {
+    $r = $mcds->run('visitors', @$_, 'r:a');
+
+    is($r->{code}, 2, "visitors: two windows, @$_");
+    like($r->{err}, qr/^mcds visitors: r:a: .*--window and --slots$/m,
+        'which is said');
+}
+
+
 # a window that no nginx takes
 
 conf('mcds_pool main { server ' . server($m1) . '; }',

@@ -14,6 +14,11 @@
 #include "ngx_mcds_visitors.h"
 
 
+/* the default window of mcds_visitor_counter, in seconds, and its slots */
+#define MCDS_VISITORS_WINDOW      300
+#define MCDS_VISITORS_SLOTS       5
+
+
 typedef struct {
     ngx_uint_t   done;
     ngx_uint_t   rc;
@@ -31,7 +36,12 @@ static void mcds_counter_unmark(mcds_t *m, ngx_str_t *key);
 static void mcds_counter_done(void *data, ngx_uint_t rc, uint64_t value);
 static void mcds_counter_window(mcds_t *m, mcds_directive_t *directive,
     uint32_t *window, uint32_t *slots);
+static void mcds_counter_slots(mcds_t *m, mcds_directive_t *directive,
+    uint32_t *window, uint32_t *slots);
 static mcds_directive_t *mcds_visitors_find(mcds_t *m, ngx_str_t *key);
+static ngx_uint_t mcds_visitors_rank(mcds_directive_t *directive);
+static ngx_uint_t mcds_visitors_same(mcds_t *m, mcds_directive_t *a,
+    mcds_directive_t *b);
 static ngx_uint_t mcds_visitors_interpolated(mcds_directive_t *directive);
 static void mcds_top_done(void *data);
 
@@ -340,45 +350,15 @@ mcds_counter_reset(mcds_t *m, ngx_str_t *key)
 
 /*
  * finds the window of a counter of visitors, or of a list of the most counted
- * keys, and the number of slots of time into which the window is divided: those
- * of nginx's directive, which options override
+ * keys, and the number of slots of time into which the window is divided; ends
+ * the tool if they are invalid
  */
 
 static void
 mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
     uint32_t *slots)
 {
-    ngx_int_t   n;
-    ngx_str_t  *value, param;
-
-    value = directive ? mcds_site_param(directive, "window=") : NULL;
-
-    if (value) {
-        param = *value;
-        n = ngx_parse_time(&param, 1);
-
-        /*
-         * a parameter "window=" that nginx would reject becomes 0, which the
-         * tool rejects below, unless --window replaces it
-         */
-
-        *window = (n > 0 && n <= NGX_MCDS_MAX_TTL) ? (uint32_t) n : 0;
-    }
-
-    value = directive ? mcds_site_param(directive, "slots=") : NULL;
-
-    if (value) {
-        n = ngx_atoi(value->data, value->len);
-        *slots = (n > 0 && n <= 60) ? (uint32_t) n : 61;
-    }
-
-    if (m->o.window) {
-        *window = m->o.window;
-    }
-
-    if (m->o.slots) {
-        *slots = m->o.slots;
-    }
+    mcds_counter_slots(m, directive, window, slots);
 
     /*
      * by default, mcds_counter_top divides the window into the largest number
@@ -399,26 +379,130 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 
 
 /*
- * finds the directive mcds_visitor_counter with this key; any of them will do,
- * since all that count the same key have the same window
+ * replaces the default window and number of slots by those of nginx's
+ * directive, and these by those of options
+ */
+
+static void
+mcds_counter_slots(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
+    uint32_t *slots)
+{
+    ngx_int_t   n;
+    ngx_str_t  *value, param;
+
+    value = directive ? mcds_site_param(directive, "window=") : NULL;
+
+    if (value) {
+        param = *value;
+        n = ngx_parse_time(&param, 1);
+
+        /*
+         * a parameter "window=" that nginx would reject becomes 0, which the
+         * tool rejects later, unless --window replaces it
+         */
+
+        *window = (n > 0 && n <= NGX_MCDS_MAX_TTL) ? (uint32_t) n : 0;
+    }
+
+    value = directive ? mcds_site_param(directive, "slots=") : NULL;
+
+    if (value) {
+        n = ngx_atoi(value->data, value->len);
+        *slots = (n > 0 && n <= 60) ? (uint32_t) n : 61;
+    }
+
+    if (m->o.window) {
+        *window = m->o.window;
+    }
+
+    if (m->o.slots) {
+        *slots = m->o.slots;
+    }
+}
+
+
+/*
+ * Finds the directive mcds_visitor_counter that counts this key: one with just
+ * this key or else, of those that may have it, the one whose key begins with
+ * the longest text before a variable.  Ends the tool if several of them have
+ * different windows.
  */
 
 static mcds_directive_t *
 mcds_visitors_find(mcds_t *m, ngx_str_t *key)
 {
     ngx_int_t          exact;
-    ngx_uint_t         i;
-    mcds_directive_t  *directive;
+    ngx_uint_t         i, rank, best, differ;
+    mcds_directive_t  *directive, *found;
 
-    directive = NULL;
+    found = NULL;
+    best = 0;
+    differ = 0;
 
-    for (exact = 1; exact >= 0 && directive == NULL; exact--) {
+    for (exact = 1; exact >= 0 && found == NULL; exact--) {
         i = 0;
-        directive = mcds_site_find_key(m, &i, "mcds_visitor_counter", key,
-                                       exact);
+
+        while ((directive = mcds_site_find_key(m, &i, "mcds_visitor_counter",
+                                               key, exact)))
+        {
+            rank = mcds_visitors_rank(directive);
+
+            if (found == NULL || rank > best) {
+                found = directive;
+                best = rank;
+                differ = 0;
+
+            } else if (rank == best) {
+                differ |= !mcds_visitors_same(m, found, directive);
+            }
+        }
     }
 
-    return directive;
+    if (differ) {
+        mcds_usage(m, "%.*s: several mcds_visitor_counter may have this key, "
+                      "and differ in window or slots, choose them with "
+                      "--window and --slots", (int) key->len, key->data);
+    }
+
+    return found;
+}
+
+
+/*
+ * how well the directive's key tells which keys it counts: the length of the
+ * text before the first variable; least of all if the key is the default one
+ */
+
+static ngx_uint_t
+mcds_visitors_rank(mcds_directive_t *directive)
+{
+    u_char     *p;
+    ngx_str_t  *key;
+
+    key = mcds_site_param(directive, "key=");
+
+    if (key == NULL) {
+        return 0;
+    }
+
+    p = ngx_strlchr(key->data, key->data + key->len, '$');
+
+    return 1 + (p ? (size_t) (p - key->data) : key->len);
+}
+
+
+static ngx_uint_t
+mcds_visitors_same(mcds_t *m, mcds_directive_t *a, mcds_directive_t *b)
+{
+    uint32_t  window[2], slots[2];
+
+    window[0] = window[1] = MCDS_VISITORS_WINDOW;
+    slots[0] = slots[1] = MCDS_VISITORS_SLOTS;
+
+    mcds_counter_slots(m, a, &window[0], &slots[0]);
+    mcds_counter_slots(m, b, &window[1], &slots[1]);
+
+    return window[0] == window[1] && slots[0] == slots[1];
 }
 
 
@@ -446,6 +530,7 @@ mcds_visitors(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     ngx_uint_t            i;
     mcds_number_t         result;
     ngx_mcds_sum_t       *sum;
+    mcds_directive_t     *directive;
     ngx_mcds_visitors_t   visitors;
 
     list = json_array();
@@ -457,14 +542,14 @@ mcds_visitors(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         ngx_memzero(&result, sizeof(mcds_number_t));
 
         visitors.pool = m->pool;
-        visitors.window = 300;
-        visitors.slots = 5;
+        visitors.window = MCDS_VISITORS_WINDOW;
+        visitors.slots = MCDS_VISITORS_SLOTS;
 
-        mcds_counter_window(m, mcds_visitors_find(m, &args[i]),
-                            &visitors.window, &visitors.slots);
+        directive = mcds_visitors_find(m, &args[i]);
 
-        visitors.interpolate = mcds_visitors_interpolated(
-                                             mcds_visitors_find(m, &args[i]));
+        mcds_counter_window(m, directive, &visitors.window, &visitors.slots);
+
+        visitors.interpolate = mcds_visitors_interpolated(directive);
 
         rc = ngx_mcds_visitors_sum(&visitors, &args[i], mcds_now() / 1000,
                                    &value, mcds_counter_done, &result, &sum);
