@@ -115,6 +115,15 @@ for my $pool (sort keys %pools) {
 
 # one of two replicas is gone
 
+my $list = $mcds->json('-p', 'replicas', 'counter', 'get', 1 .. 200);
+
+# the second replica is on the next server
+
+my ($there) = map { $_->{key} } grep {
+    $_->{server} =~ /:@{[$m[1]->port()]}$/ } @$list;
+my ($away) = map { $_->{key} } grep {
+    $_->{server} =~ /:@{[$m[0]->port()]}$/ } @$list;
+
 $m[0]->stop();
 
 my $r = $mcds->run('-p', 'replicas', '--json', 'counter', 'get',
@@ -122,6 +131,24 @@ my $r = $mcds->run('-p', 'replicas', '--json', 'counter', 'get',
 
 is($r->{code}, 0, 'one of the replicas is enough') or diag($r->{err});
 unlike($r->{out}, qr/null,/, 'all are there');
+
+for (['set', 3, 3], ['add', 3, '--', '-1'], ['add', 0, 5]) {
+    my ($command, $code, @number) = @$_;
+    my $name = "$command @number";
+
+    is($mcds->run('-p', 'replicas', 'counter', $command, $there,
+        @number)->{code}, 0, "$name: both replicas are up");
+
+    $r = $mcds->run('-p', 'replicas', 'counter', $command, $away,
+        @number);
+
+    is($r->{code}, $code, "$name: a replica that is gone keeps a larger one");
+    is($r->{err} =~ /^mcds counter: \Q$away\E: /m ? 3 : 0, $code,
+        "$name: which is said");
+}
+
+is(join(' ', map { $_->{value} } @{$mcds->json('-p', 'replicas', 'counter',
+    'get', $there, $away)}), '7 7', 'the others do it all the same');
 
 
 # not with the wrong password, or name

@@ -189,9 +189,10 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
     json_t              *o;
     int64_t              delta;
     uint64_t             n;
-    ngx_uint_t           minus;
+    ngx_uint_t           rc, minus;
     mcds_number_t        result;
     ngx_mcds_counter_t   counter;
+    ngx_mcds_request_t   req;
 
     minus = (number->len && number->data[0] == '-');
 
@@ -221,7 +222,22 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 
     mcds_wait(&result.done);
 
-    if (minus && result.rc == NGX_MCDS_OK) {
+    rc = result.rc;
+
+    if (minus && rc == NGX_MCDS_OK) {
+
+        /*
+         * a replica that is down keeps its larger number, which is that of the
+         * counter when the replica returns
+         */
+
+        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+        req.key = *key;
+
+        if (ngx_mcds_down(m->pool, &req)) {
+            rc = NGX_MCDS_DOWN;
+        }
+
         mcds_counter_unmark(m, key);
     }
 
@@ -230,9 +246,9 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
     mcds_put(o, "value", (result.rc == NGX_MCDS_OK)
                          ? mcds_counter_number(result.value) : json_null());
 
-    if (result.rc != NGX_MCDS_OK) {
-        mcds_put(o, "error", json_string(ngx_mcds_strerror(result.rc)));
-        mcds_failed(m, key, result.rc);
+    if (rc != NGX_MCDS_OK) {
+        mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
+        mcds_failed(m, key, rc);
     }
 
     return o;
@@ -303,6 +319,13 @@ mcds_counter_set(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
     req.key = *key;
     req.text = *number;
     req.ttl = m->o.ttl;
+
+    /*
+     * a replica that is down would undo the command when it returns, if its
+     * number is larger
+     */
+
+    req.every = 1;
 
     o = mcds_counter_object(m, key);
 
