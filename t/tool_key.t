@@ -14,6 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Entry;
 use Test::Mcds::Tool;
 
 my $t = Test::Mcds->new();
@@ -125,6 +126,19 @@ for (['/kind/1',
             "$uri: $command: what then");
     }
 }
+
+# a page from before the location had a key of its own: it is not the one that
+# is served
+
+my $name = "<>$at/kind/old";
+$m->set($name, page_encode(key => $name, body => 'old'));
+
+my $old = $mcds->run('purge', '--delete', "$at/kind/old");
+
+is($old->{code}, 1, 'an old page: it may be the wrong one');
+like($old->{out}, qr/ yes +no +deleted /, 'which was there');
+like($old->{err}, qr/mcds_cache_key has \$kind, .*pass the text of the key/,
+    'this is said');
 
 # for people
 

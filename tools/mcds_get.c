@@ -73,7 +73,7 @@ mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         if (json_is_false(json_object_get(o, "found"))
             && m->status < MCDS_UNREACHABLE)
         {
-            mcds_page_absent(m, &page[i]);
+            mcds_page_doubt(m, &page[i]);
         }
 
         (void) json_array_append_new(list, o);

@@ -682,7 +682,7 @@ mcds_page_put(json_t *o, ngx_str_t *name)
 
 
 void
-mcds_page_absent(mcds_t *m, mcds_page_t *page)
+mcds_page_doubt(mcds_t *m, mcds_page_t *page)
 {
     ngx_str_t  key;
 

@@ -49,9 +49,12 @@ ngx_uint_t mcds_page_one_of(ngx_array_t *servers,
 void mcds_page_put(json_t *o, ngx_str_t *name);
 
 
-/* Reports that memcached does not have a page. */
+/*
+ * Reports why nginx may store the page under another key, if it may: it is
+ * unknown whether an item under this key is the page that nginx serves.
+ */
 
-void mcds_page_absent(mcds_t *m, mcds_page_t *page);
+void mcds_page_doubt(mcds_t *m, mcds_page_t *page);
 
 
 #endif /* _MCDS_PAGE_H_INCLUDED_ */

@@ -146,8 +146,14 @@ mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
 
         } else {
             m->status = ngx_max(m->status, MCDS_NO);
-            mcds_page_absent(m, page);
         }
+
+        /*
+         * an item that was purged may be an old one, from before the key of
+         * nginx's configuration was changed
+         */
+
+        mcds_page_doubt(m, page);
     }
 
     mcds_purge_result(m, o, key, purged.rc, purged.found);
