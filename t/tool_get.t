@@ -203,6 +203,28 @@ is($mcds->run('get', '--body', '--header', 'x-a: 2', url('/vary'))->{out},
 is($mcds->run('get', '--body', url('/vary'))->{code}, 1,
     'without the header there is none');
 
+# a purge changes the list alone
+
+my $variant = $p->[0]{key};
+
+is($mcds->run('purge', url('/vary'))->{code}, 0, 'its variants are purged');
+
+$p = $mcds->json('get', url('/vary'))->[0]{variants};
+is(join(' ', map { $_->{state} } @$p), join(' ', ('invalidated') x 3),
+    'all of them are seen as such');
+is(scalar(grep { $_->{expires_in} <= 0 } @$p), 3, 'and have expired');
+
+$p = $mcds->json('get', '--key', $variant)->[0];
+is($p->{state}, 'invalidated', 'one by its key');
+
+$a->get('/vary', headers => { 'X-A' => 2 });
+ok(wait_for(sub {
+    join(' ', sort map { $_->{state} }
+        @{$mcds->json('get', url('/vary'))->[0]{variants}})
+        eq 'fresh invalidated invalidated';
+}, 10), 'one is built again');
+is($mcds->json('get', '--key', $variant)->[0]{state}, 'fresh', 'this one');
+
 # a list says when it was purged where a page says how old it was
 
 for (1 .. 2) {

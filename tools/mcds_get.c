@@ -25,7 +25,9 @@
 
 
 static void mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
-    mcds_answer_t *answer, ngx_array_t *secrets);
+    mcds_answer_t *answer, ngx_array_t *secrets, ngx_mcds_entry_t *list);
+static char *mcds_get_purged(ngx_mcds_entry_t *entry, ngx_mcds_entry_t *list,
+    uint64_t now);
 static void mcds_get_route(json_t *o, ngx_mcds_entry_t *entry);
 static void mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now);
 static void mcds_get_headers(json_t *o, ngx_mcds_entry_t *entry);
@@ -67,7 +69,7 @@ mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
             continue;
         }
 
-        o = mcds_get_page(m, &page[i].name, secrets, 0);
+        o = mcds_get_page(m, &page[i].name, secrets, NULL);
         mcds_get_lock(m, o, &page[i].name);
 
         if (json_is_false(json_object_get(o, "found"))
@@ -105,14 +107,14 @@ mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key)
 
 json_t *
 mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
-    ngx_uint_t variant)
+    ngx_mcds_entry_t *list)
 {
     char                *why;
     json_t              *o;
     ngx_uint_t           rc;
-    mcds_answer_t        answer;
+    mcds_answer_t        answer, listed;
     ngx_mcds_key_t       real;
-    ngx_mcds_entry_t     entry;
+    ngx_mcds_entry_t     entry, of;
     ngx_mcds_request_t   req;
 
     mcds_get_request(&req, key);
@@ -147,7 +149,7 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
     if (ngx_mcds_entry_read(&entry, answer.text.data, answer.text.len, key,
                             &why)
         != NGX_OK
-        || (variant && entry.kind == NGX_MCDS_ENTRY_VARY))
+        || (list && entry.kind == NGX_MCDS_ENTRY_VARY))
     {
         m->status = ngx_max(m->status, MCDS_NO);
 
@@ -161,8 +163,16 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
         return o;
     }
 
-    mcds_get_entry(m, o, &entry, &answer, mcds_get_secrets(m, &entry, secrets));
+    ngx_memzero(&listed, sizeof(mcds_answer_t));
 
+    if (list == NULL && mcds_get_list(m, key, &of, &listed) == NGX_OK) {
+        list = &of;
+    }
+
+    mcds_get_entry(m, o, &entry, &answer, mcds_get_secrets(m, &entry, secrets),
+                   list);
+
+    mcds_answer_free(&listed);
     mcds_answer_free(&answer);
 
     return o;
@@ -213,9 +223,35 @@ mcds_get_state(ngx_mcds_entry_t *entry, uint64_t now)
 }
 
 
+/*
+ * the state of a stored page; a purge of a page with variants changes only the
+ * list of them, by which a variant then expires, as it does for nginx
+ */
+
+static char *
+mcds_get_purged(ngx_mcds_entry_t *entry, ngx_mcds_entry_t *list, uint64_t now)
+{
+    uint64_t  purged;
+
+    if (list
+        && list->purges != entry->purges
+        && entry->kind == NGX_MCDS_ENTRY_PAGE)
+    {
+        purged = ngx_mcds_entry_purged(list, entry);
+        entry->expire = ngx_min(entry->expire, purged);
+
+        if (now >= entry->expire) {
+            return "invalidated";
+        }
+    }
+
+    return mcds_get_state(entry, now);
+}
+
+
 static void
 mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
-    mcds_answer_t *answer, ngx_array_t *secrets)
+    mcds_answer_t *answer, ngx_array_t *secrets, ngx_mcds_entry_t *list)
 {
     json_t     *flags;
     uint64_t    now;
@@ -223,7 +259,7 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 
     now = mcds_now();
 
-    mcds_put(o, "state", json_string(mcds_get_state(entry, now)));
+    mcds_put(o, "state", json_string(mcds_get_purged(entry, list, now)));
 
     if (entry->kind == NGX_MCDS_ENTRY_PAGE) {
         mcds_put(o, "status", json_integer(entry->status));

@@ -22,11 +22,13 @@ void mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key);
 /*
  * Returns a JSON object with the stored data of a page, or of a variant.
  * secrets: the keys of mcds_cache_hmac_key by which the page's signature is
- * checked, an array of ngx_str_t; NULL: no check.
+ * checked, an array of ngx_str_t; NULL: no check.  list: the entry with the
+ * list of variants that the variant is in, which records their purges; NULL:
+ * the key is not known to be that of a variant.
  */
 
 json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
-    ngx_uint_t variant);
+    ngx_mcds_entry_t *list);
 
 
 /* Adds the lock of the page with this key to the JSON object. */
@@ -95,6 +97,16 @@ ngx_uint_t mcds_get_by_route(ngx_str_t *names);
 
 void mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route,
     u_char *hash);
+
+
+/*
+ * Reads the list of variants that has the variant with this key.  Returns
+ * NGX_DECLINED if the key is not that of a variant, or memcached does not have
+ * its list.  The answer must be freed, in any case.
+ */
+
+ngx_int_t mcds_get_list(mcds_t *m, ngx_str_t *key, ngx_mcds_entry_t *list,
+    mcds_answer_t *answer);
 
 
 /* Sets key to the key of the page's variant with this hash. */

@@ -60,7 +60,7 @@ mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
         mcds_get_variant_key(m, entry, stored + i * NGX_MCDS_VARIANT_LEN,
                              &key);
 
-        page = mcds_get_page(m, &key, secrets, 1);
+        page = mcds_get_page(m, &key, secrets, entry);
         mcds_get_lock(m, page, &key);
 
         if (routed && m->o.headers.nelts) {
@@ -123,6 +123,48 @@ mcds_get_routed(mcds_t *m, json_t *list, json_t *page, ngx_str_t *names,
     }
 
     (void) json_array_append_new(list, page);
+}
+
+
+ngx_int_t
+mcds_get_list(mcds_t *m, ngx_str_t *key, ngx_mcds_entry_t *list,
+    mcds_answer_t *answer)
+{
+    char                *why;
+    u_char               none[NGX_MCDS_VARIANT_LEN];
+    size_t               len;
+    ngx_str_t            base, other;
+    ngx_mcds_request_t   req;
+
+    ngx_memzero(answer, sizeof(mcds_answer_t));
+
+    ngx_mcds_vary_base(key, &base);
+
+    if (base.len == key->len) {
+        return NGX_DECLINED;
+    }
+
+    mcds_get_request(&req, &base);
+
+    if (mcds_do(m, &req, answer) != NGX_MCDS_OK
+        || ngx_mcds_entry_read(list, answer->text.data, answer->text.len,
+                               &base, &why)
+           != NGX_OK
+        || list->kind != NGX_MCDS_ENTRY_VARY)
+    {
+        return NGX_DECLINED;
+    }
+
+    /* a list of another generation has other variants */
+
+    ngx_memzero(none, NGX_MCDS_VARIANT_LEN);
+    mcds_get_variant_key(m, list, none, &other);
+
+    len = other.len - 2 * NGX_MCDS_VARIANT_LEN;
+
+    return (other.len == key->len
+            && ngx_memcmp(other.data, key->data, len) == 0) ? NGX_OK
+                                                            : NGX_DECLINED;
 }
 
 
