@@ -53,6 +53,9 @@ typedef struct {
 
 static void mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what,
     ngx_uint_t url, ngx_array_t *servers);
+static void mcds_page_probe(mcds_t *m, ngx_array_t *pages);
+static void mcds_page_probe_pool(mcds_t *m, ngx_mcds_pool_t *pool);
+static void mcds_page_probed(void *data, ngx_mcds_result_t *result);
 static void mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site,
     ngx_str_t *key);
 static void mcds_page_several(mcds_t *m, ngx_array_t *found, ngx_str_t *what);
@@ -118,7 +121,77 @@ mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
         mcds_page_find(m, page, &urls[i], 1, servers);
     }
 
+    mcds_page_probe(m, pages);
+
     return pages;
+}
+
+
+/*
+ * probes the servers of each pool with "eject" that has one of the pages: at
+ * first the tool takes each server for up
+ */
+
+static void
+mcds_page_probe(mcds_t *m, ngx_array_t *pages)
+{
+    ngx_uint_t         i, n;
+    mcds_page_t       *page;
+    ngx_mcds_pool_t  **pool;
+
+    pool = m->pools.elts;
+    page = pages->elts;
+
+    for (i = 0; i < m->pools.nelts; i++) {
+
+        for (n = 0; pool[i]->eject && n < pages->nelts; n++) {
+            if (page[n].pool == pool[i]) {
+                mcds_page_probe_pool(m, pool[i]);
+                break;
+            }
+        }
+    }
+}
+
+
+static void
+mcds_page_probe_pool(mcds_t *m, ngx_mcds_pool_t *pool)
+{
+    ngx_uint_t           i, *done;
+    ngx_mcds_op_t       *op;
+    ngx_mcds_request_t   req;
+
+    op = mcds_alloc(m, pool->servers.nelts * sizeof(ngx_mcds_op_t));
+    done = mcds_alloc(m, pool->servers.nelts * sizeof(ngx_uint_t));
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    ngx_str_set(&req.key, "mcds:probe");
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+
+        if (ngx_mcds_disabled(pool, i)) {
+            done[i] = 1;
+            continue;
+        }
+
+        op[i].handler = mcds_page_probed;
+        op[i].data = &done[i];
+
+        ngx_mcds_submit_to(pool, i, &req, &op[i]);
+    }
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+        mcds_wait(&done[i]);
+    }
+}
+
+
+static void
+mcds_page_probed(void *data, ngx_mcds_result_t *result)
+{
+    *(ngx_uint_t *) data = 1;
 }
 
 

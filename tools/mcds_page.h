@@ -25,7 +25,8 @@ typedef struct {
 
 /*
  * Returns the pages of n URLs and of all --key, an array of mcds_page_t.  Ends
- * the tool with a list of sites if several may have a page.
+ * the tool with a list of sites if several may have a page.  Their pools with
+ * "eject" are probed: other servers stand in for those that are down.
  *
  * The server{} block of a URL is chosen among those that cache pages as nginx
  * does: by its port, then by its host.  If none of them listens on that port
