@@ -112,6 +112,23 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
+        location /tried/ {
+            mcds_counter $n key=tried:$arg_id;
+            mcds_counter_init $n /internal/views?id=b$arg_id;
+            mcds_counter $p key=$uri;
+            mcds_counter_init $p /internal/views?uri=$uri;
+            try_files $uri /index.php;
+        }
+        location /named/ {
+            mcds_counter $n key=named:$arg_id;
+            mcds_counter_init $n /internal/views?id=b$arg_id;
+            mcds_counter $p key=$uri;
+            mcds_counter_init $p /internal/views?uri=$uri;
+            try_files $uri @app;
+        }
+        location @app { rewrite ^ /index.php? last; }
+        location = /index.php { mcds_return "$n $p"; }
+
         location /internal/ {
             internal;
             mcds_counter $inner key=inner;
@@ -159,6 +176,15 @@ is($m->get('z:n9'), 1001, 'HEAD: begins');
 
 is(body("/local?k=$_->[0]"), $_->[1], "from: $_->[0]")
     for ['static', 78], ['return', 12346], ['rewrite', 1001];
+
+
+# what the location was asked for, not what became of it
+
+for my $path (qw{ /tried/a /named/a }) {
+    is(body("$path?id=500"), '501 1001', "$path: its number");
+    is(scalar(grep { $_->{uri} eq "/internal/views?uri=$path" }
+        $o->requests('/internal/views')), 1, "$path: its URI");
+}
 
 is(body('/if'), 0, 'not counted: not asked');
 is($m->get('if') // 'none', 'none', 'not counted: not made');

@@ -35,6 +35,8 @@ static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
     ngx_http_mcds_counter_ctx_t *ctx, ngx_uint_t index);
 static ngx_int_t ngx_http_mcds_count(ngx_http_request_t *r,
     ngx_http_mcds_number_t *number);
+static ngx_int_t ngx_http_mcds_count_send(ngx_http_request_t *r,
+    ngx_http_mcds_number_t *number, ngx_mcds_counter_t *c, int64_t delta);
 static ngx_uint_t ngx_http_mcds_hotkeys_kind(ngx_http_mcds_counter_t *counter);
 static ngx_int_t ngx_http_mcds_counts(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_uint_t *counts);
@@ -263,10 +265,8 @@ static ngx_int_t
 ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 {
     int64_t                   delta;
-    uint64_t                  value;
     ngx_str_t                 key;
-    ngx_uint_t                counts, seeded;
-    ngx_mcds_source_t         source;
+    ngx_uint_t                counts;
     ngx_mcds_counter_t        c;
     ngx_http_mcds_counter_t  *counter;
 
@@ -323,7 +323,35 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         ngx_http_mcds_tops->count(counter->top, &key, delta);
     }
 
+    return ngx_http_mcds_count_send(r, number, &c, delta);
+}
+
+
+/* changes the counter c by delta, or reads it if delta is 0 */
+
+static ngx_int_t
+ngx_http_mcds_count_send(ngx_http_request_t *r, ngx_http_mcds_number_t *number,
+    ngx_mcds_counter_t *c, int64_t delta)
+{
+    uint64_t                  value;
+    ngx_uint_t                seeded;
+    ngx_mcds_source_t         source;
+    ngx_http_mcds_counter_t  *counter;
+
+    counter = number->counter;
     seeded = (counter->init && delta && !counter->async);
+
+    /*
+     * try_files and rewrites change variables of the request before memcached
+     * says whether there is a counter
+     */
+
+    if (seeded
+        && ngx_http_complex_value(r, counter->init, &number->init) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     source = counter->source;
 
     if (delta && number->writeback && counter->writeback) {
@@ -333,14 +361,14 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
             source.data = number->writeback;
 
         } else {
-            ngx_http_mcds_writebacks->add(number->writeback, &c.key, delta);
+            ngx_http_mcds_writebacks->add(number->writeback, &c->key, delta);
         }
     }
 
     /* when out of memory, the page is sent without the counter's number */
 
     if (counter->async) {
-        if (ngx_mcds_counter_async_change(&c, delta, counter->flush,
+        if (ngx_mcds_counter_async_change(c, delta, counter->flush,
                                           number->stat, &value)
             == NGX_OK)
         {
@@ -351,15 +379,15 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     }
 
     if (seeded) {
-        number->increment = ngx_mcds_seed_change(&c, delta, &source,
+        number->increment = ngx_mcds_seed_change(c, delta, &source,
                                                  ngx_http_mcds_counted, number);
 
         if (number->increment == NULL && source.counted) {
-            ngx_http_mcds_increment_counted(source.data, &c.key, delta);
+            ngx_http_mcds_increment_counted(source.data, &c->key, delta);
         }
 
     } else {
-        number->count = ngx_mcds_counter_change(&c, delta,
+        number->count = ngx_mcds_counter_change(c, delta,
                                                 ngx_http_mcds_counted, number);
     }
 

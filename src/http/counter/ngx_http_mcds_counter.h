@@ -165,6 +165,9 @@ struct ngx_http_mcds_number_s {
                                              hot keys, those used most often */
     ngx_str_t                   key;      /* the counter's key if it counts in
                                              the log phase, or empty */
+    ngx_str_t                   init;     /* the URI that responds with the
+                                             counter's initial number, or
+                                             empty */
     uint64_t                    value;
 
     /*

@@ -66,10 +66,7 @@ ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data)
 
     r = number->task->request;
 
-    if (ngx_http_complex_value(r, number->counter->init, &uri) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
+    uri = number->init;
     ngx_str_null(&args);
     flags = NGX_HTTP_LOG_UNSAFE;
 
