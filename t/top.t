@@ -10,6 +10,7 @@ use strict;
 
 use JSON::PP;
 use Test::More;
+use Time::HiRes qw/ sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -30,6 +31,7 @@ http {
     mcds_counter_top pages size=5 flush=100ms prefix=v:;
     mcds_counter_top errors flush=100ms;
     mcds_counter_top few size=2 keys=10 window=1h flush=100ms;
+    mcds_counter_top turns window=1m slots=60;
 
     map $http_user_agent $person {
         default   1;
@@ -68,9 +70,13 @@ http {
         }
         location /few/ { mcds_counter $n key=$uri top=few; mcds_return $n; }
 
+        location /turns/ { mcds_counter $n key=$uri top=turns;
+            mcds_return $n; }
+
         location = /top.json { mcds_counter_api top=pages; }
         location = /errors.json { mcds_counter_api top=errors; }
         location = /few.json { mcds_counter_api top=few; }
+        location = /turns.json { mcds_counter_api top=turns; }
         location = /top.html {
             ssi on;
             ssi_types *;
@@ -185,6 +191,22 @@ cmp_ok($hot->{count}, '>=', $true, 'bounded: not too low');
 cmp_ok($hot->{count} - $true, '<=', ($n + 9) / 10, 'bounded: nor too high');
 cmp_ok($hot->{count} - $hot->{error}, '<=', $true, 'bounded: as it says');
 is(scalar @{$few->{keys}}, 2, 'bounded: two are shown');
+
+# slots that are shorter than the flush interval
+
+my $turns = 0;
+my $end = time() + 7;
+
+while (time() < $end) {
+    $a->get("/turns/$_") for 1 .. 10;
+    $turns += 10;
+    sleep 0.05;
+}
+
+ok(wait_for(sub {
+    $a->get('/turns.json')->body() =~ /"total":$turns,/;
+}, 20), 'turns: each slot is counted')
+    or diag("$turns: ", $a->get('/turns.json')->body());
 
 $t->done();
 

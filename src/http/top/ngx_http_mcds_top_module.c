@@ -285,6 +285,16 @@ ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rv;
     }
 
+    /*
+     * a worker keeps the counts of the present slot and of the one before, and
+     * sends those of one slot at a time: it must do so at least twice in each
+     * slot
+     */
+
+    top->top.flush = ngx_min(top->top.flush,
+                             (ngx_msec_t) (top->top.window / top->top.slots)
+                             * 1000 / 2);
+
     return ngx_http_mcds_top_add_variable(cf, top) == NGX_OK
            ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
