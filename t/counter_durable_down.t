@@ -74,6 +74,10 @@ http {
             mcds_counter $n key=down by=-3;
             mcds_return "$n";
         }
+        location = /by {
+            mcds_counter $n key=$arg_k by=$arg_n;
+            mcds_return "$n";
+        }
         location = /async {
             mcds_counter $n key=async async=20ms;
             mcds_return "$n";
@@ -166,6 +170,33 @@ $h->get('/killed') for 1 .. 7;
 $h->kill_worker(0) for 1, 2;
 $m->restart();
 ok(settled('/killed', 7), 'killed workers: added by others');
+
+
+# more than the sum of a counter can be
+
+my $huge = 1_000_000_000_000_000_000;
+my $said = lost($h);
+
+down();
+$h->get("/by?k=huge&n=$huge") for 1 .. 6;
+$h->get("/by?k=deep&n=-$huge") for 1 .. 6;
+$h->get("/by?k=huge&n=-$huge") for 1 .. 2;
+$h->get("/by?k=deep&n=$huge") for 1 .. 2;
+many(12, sub { [$h->port(), "/by?k=both&n=$huge"] });
+
+$h->freeze();
+$m->restart();
+$m->set('deep', 9 * $huge);
+$h->cont();
+
+ok(settled('huge', 2 * $huge), 'huge: added');
+ok(settled('deep', 7 * $huge), 'huge: subtracted');
+ok(wait_for(sub { $m->get('both') }), 'huge: added up in one turn');
+
+my $kept = $m->get('both') / $huge;
+cmp_ok($kept, '<=', 4, 'huge: no more than a sum can be');
+ok(wait_for(sub { lost($h) - $said == (2 + 2 + 12 - $kept) * $huge }),
+    'huge: what is lost is said') or diag(lost($h) - $said);
 
 
 # sent, and the answer is lost

@@ -367,6 +367,24 @@ if ($t->full()) {
 }
 
 
+# more than the sum of a counter can be
+
+my $big = $t->nginx('big', $conf =~ s/%%ZONE%%/8m/r =~ s/%%INTERVAL%%/200ms/r);
+
+$o->mark();
+$o->set('/save', { status => 500 });
+$big->get('/by?k=big&n=1000000000000000000') for 1 .. 6;
+$big->get('/by?k=low&n=-1000000000000000000') for 1 .. 6;
+ok($big->wait_log(qr/counts are lost, [1-4]0{18}: no room is left/),
+    'big: what does not fit is lost, and said');
+$o->set('/save', undef);
+my %big;
+ok(wait_for(sub { %big = sums();
+    ($big{big} // 0) == 4_000_000_000_000_000_000
+        && ($big{low} // 0) == -4_000_000_000_000_000_000 }, 20),
+    'big: the rest is posted') or diag(join ' ', %big);
+
+
 # no room: early, and what is lost is said
 
 my $tiny = $t->nginx('tiny',

@@ -276,7 +276,9 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
 
         if (batch->counter.initial != counter->initial
             || batch->counter.update != counter->update
-            || batch->counter.durable != counter->durable)
+            || batch->counter.durable != counter->durable
+            || (delta && batch->sum
+                && !ngx_mcds_outbox_fits((int64_t) batch->sum, delta)))
         {
             continue;
         }

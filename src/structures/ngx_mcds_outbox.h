@@ -27,6 +27,12 @@
  */
 #define NGX_MCDS_OUTBOX_KEY       1024
 
+/*
+ * the limit of the absolute value of a counter's unsent sum, far below the
+ * maximum of int64_t; changes beyond it are lost
+ */
+#define NGX_MCDS_OUTBOX_MAX       (((int64_t) 1 << 62) - 1)
+
 #define NGX_MCDS_OUTBOX_NAME      80
 #define NGX_MCDS_OUTBOX_ID        16
 
@@ -116,6 +122,15 @@ typedef struct {
 
 
 /*
+ * 1 if the sum of two changes of a counter, "total" and "delta", is within the
+ * limit of unsent sums
+ */
+#define ngx_mcds_outbox_fits(total, delta)                                    \
+    ((total) <= NGX_MCDS_OUTBOX_MAX - ngx_max(delta, 0)                       \
+     && (total) >= -NGX_MCDS_OUTBOX_MAX - ngx_min(delta, 0))
+
+
+/*
  * what this host remembers of counters, in shared memory (the outbox), or NULL
  */
 extern ngx_mcds_outbox_t  *ngx_mcds_outbox;
@@ -194,8 +209,8 @@ void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 /*
  * Adds a counter's unsent sum to an account, the sums for one destination.
- * Returns NGX_BUSY, and increases account->lost, if the outbox has no room or
- * the key is too long.
+ * Returns NGX_BUSY, and increases account->lost, if the outbox has no room, the
+ * key is too long, or the sum would exceed NGX_MCDS_OUTBOX_MAX.
  */
 
 ngx_int_t ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox,

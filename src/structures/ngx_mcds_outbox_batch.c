@@ -38,6 +38,10 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
         slot = ngx_mcds_outbox_create(outbox, n, id, &item->key);
     }
 
+    if (slot && !ngx_mcds_outbox_fits(slot->total, item->delta)) {
+        slot = NULL;
+    }
+
     rc = slot ? NGX_OK : NGX_BUSY;
 
     if (slot) {

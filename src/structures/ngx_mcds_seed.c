@@ -18,6 +18,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_seed.h"
 #include "ngx_mcds_lease.h"
+#include "ngx_mcds_outbox.h"
 #include "ngx_mcds_raise.h"
 #include "ngx_mcds_index.h"
 
@@ -319,7 +320,8 @@ ngx_mcds_seed_silence(ngx_mcds_increment_t *increment)
         || silent->source.counted != increment->source.counted
         || silent->source.data != increment->source.data
         || silent->source.skip != increment->source.skip
-        || silent->counter.initial != increment->counter.initial)
+        || silent->counter.initial != increment->counter.initial
+        || !ngx_mcds_outbox_fits(silent->delta, increment->delta))
     {
         seed->silent = increment;
         return;

@@ -31,6 +31,7 @@ static void test_size(void);
 static void test_known(void);
 static void test_forgotten(void);
 static void test_sums(void);
+static void test_huge(void);
 static void test_full(void);
 static void test_ttl(void);
 static void test_batches(void);
@@ -64,6 +65,7 @@ main(void)
     test_known();
     test_forgotten();
     test_sums();
+    test_huge();
     test_full();
     test_ttl();
     test_batches();
@@ -243,6 +245,47 @@ test_sums(void)
     ok(take_all(b, got) == 2000, "another account");
     ok(outbox->nfree == nfree, "no room is lost");
     ok(whole(), "whole");
+}
+
+
+/* a sum has bounds in both directions; what does not fit changes nothing */
+
+static void
+test_huge(void)
+{
+    int64_t              got[KEYS], huge;
+    ngx_uint_t           i, bad, nfree;
+    ngx_mcds_account_t  *a;
+
+    begin(1024 * 1024);
+    nfree = outbox->nfree;
+
+    a = account(NGX_MCDS_OUTBOX_BUFFER, "a");
+    huge = 1000000000000000000;
+    bad = 0;
+
+    for (i = 0; i < 10; i++) {
+        bad += (add(a, 1, huge) != (i < 4 ? NGX_OK : NGX_BUSY));
+        bad += (add(a, 2, -huge) != (i < 4 ? NGX_OK : NGX_BUSY));
+    }
+
+    ok(bad == 0, "huge: refused when a sum is full");
+    ok(a->lost == (uint64_t) huge * 12, "huge: lost");
+    ok(add(a, 1, -huge) == NGX_OK && add(a, 1, huge) == NGX_OK,
+       "huge: in the other direction there is room");
+
+    ok(add(a, 3, NGX_MCDS_OUTBOX_MAX) == NGX_OK
+       && add(a, 4, -NGX_MCDS_OUTBOX_MAX) == NGX_OK, "huge: the largest");
+    ok(add(a, 3, 1) == NGX_BUSY && add(a, 4, -1) == NGX_BUSY,
+       "huge: and one more");
+
+    ngx_memzero(got, sizeof(got));
+    (void) take_all(a, got);
+
+    ok(got[1] == 4 * huge && got[2] == -4 * huge, "huge: sums are right");
+    ok(got[3] == NGX_MCDS_OUTBOX_MAX && got[4] == -NGX_MCDS_OUTBOX_MAX,
+       "huge: as are the largest");
+    ok(outbox->nfree == nfree, "huge: no room is lost");
 }
 
 
