@@ -50,6 +50,14 @@ http {
             mcds_counter $p key=$uri;
             mcds_return "<$p>";
         }
+        location = /views {
+            mcds_counter $v key=views;
+            mcds_counter_init $v /begin;
+            mcds_return "<$v>";
+        }
+        location = /views.json {
+            mcds_counter_api prefix=views: count=on;
+        }
         location = /api {
             mcds_counter_api prefix=/ count=on;
         }
@@ -90,7 +98,22 @@ is($h->get('/api?key=count/2:lock', method => 'POST')->status(), 400,
 is($h->get('/api?key=count/2:lock')->status(), 200, 'but read');
 is($h->get('/count/2')->body(), '<8>', 'one that begins after that');
 
+is($h->get('/views.json?key=lock', method => 'POST')->status(), 400,
+    'nor if a part of the suffix is in the prefix');
+is($h->get('/views.json?key=lock')->status(), 200, 'which is read');
+is($h->get('/views')->body(), '<8>', 'a counter begins after that, too');
+is($h->get('/views.json?key=1', method => 'POST')->status(), 200,
+    'other keys are counted');
+
+for my $key (qw{ lock/a:fence count/a:fence }) {
+    is($h->get("/api?key=$key", method => 'POST')->status(), 400,
+        "$key: not counted over HTTP");
+}
+is($h->get('/count:fence')->body(), '<>', 'nor by a counter that begins');
+is($m->get('/lock/a:fence') // 'none', 'none', 'so it is not there');
+
 is($h->get('/lock/a')->body(), 'acquired', 'a lock');
+cmp_ok($m->get('/lock/a:fence'), '>', 1e15, 'its number is of the time');
 is($h->get('/lock/a:fence')->status(), 400, 'what counts its owners is none');
 is($h->get('/locks?name=a:fence', method => 'POST',
     headers => ['Content-Type' => 'application/json'], body => '{}')

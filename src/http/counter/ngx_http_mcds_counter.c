@@ -276,7 +276,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         return NGX_ERROR;
     }
 
-    if (key.len == 0 || (counter->init && ngx_http_mcds_key_taken(&key))) {
+    if (key.len == 0 || (counter->init && ngx_http_mcds_counter_taken(&key))) {
         return NGX_OK;
     }
 

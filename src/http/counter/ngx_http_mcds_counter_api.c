@@ -22,6 +22,9 @@
 /* bytes of the longest key in a request for the numbers of counters */
 #define NGX_HTTP_MCDS_KEY_LEN     1024
 
+/* bytes at the end of a key that may be a reserved suffix, or more */
+#define NGX_HTTP_MCDS_SUFFIX_LEN  16
+
 
 typedef struct ngx_http_mcds_fetch_s  ngx_http_mcds_fetch_t;
 
@@ -54,9 +57,11 @@ struct ngx_http_mcds_fetch_s {
 static ngx_int_t ngx_http_mcds_show_method(ngx_http_request_t *r,
     ngx_http_mcds_show_t *show);
 static char *ngx_http_mcds_show_keys(ngx_http_request_t *r,
-    ngx_http_mcds_show_t *show, ngx_array_t *keys);
+    ngx_http_mcds_show_t *show, ngx_str_t *prefix, ngx_array_t *keys);
 static char *ngx_http_mcds_show_key(ngx_http_request_t *r,
-    ngx_http_mcds_show_t *show, ngx_array_t *keys, ngx_str_t *text);
+    ngx_http_mcds_show_t *show, ngx_str_t *prefix, ngx_array_t *keys,
+    ngx_str_t *text);
+static ngx_uint_t ngx_http_mcds_show_taken(ngx_str_t *prefix, ngx_str_t *key);
 static ngx_http_mcds_fetch_t *ngx_http_mcds_fetch_create(
     ngx_http_request_t *r, ngx_http_mcds_show_t *show, ngx_uint_t n);
 static ngx_int_t ngx_http_mcds_fetch_start(ngx_http_request_t *r,
@@ -118,7 +123,7 @@ ngx_http_mcds_counter_api_handler(ngx_http_request_t *r)
                                           "request");
         }
 
-        problem = ngx_http_mcds_show_keys(r, show, &keys);
+        problem = ngx_http_mcds_show_keys(r, show, &prefix, &keys);
 
         if (problem == NGX_CONF_ERROR) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -176,7 +181,7 @@ ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
 
 static char *
 ngx_http_mcds_show_keys(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
-    ngx_array_t *keys)
+    ngx_str_t *prefix, ngx_array_t *keys)
 {
     char       *problem;
     ngx_str_t   args, name, value;
@@ -191,7 +196,7 @@ ngx_http_mcds_show_keys(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
             continue;
         }
 
-        problem = ngx_http_mcds_show_key(r, show, keys, &value);
+        problem = ngx_http_mcds_show_key(r, show, prefix, keys, &value);
         if (problem) {
             return problem;
         }
@@ -207,7 +212,7 @@ ngx_http_mcds_show_keys(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
 
 static char *
 ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
-    ngx_array_t *keys, ngx_str_t *text)
+    ngx_str_t *prefix, ngx_array_t *keys, ngx_str_t *text)
 {
     ngx_str_t               s, *key;
     ngx_uint_t              i;
@@ -250,7 +255,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
 
     /* a POST to a key with a reserved suffix would change another key's lock */
 
-    if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
+    if (r->method == NGX_HTTP_POST && ngx_http_mcds_show_taken(prefix, &s)) {
         return "a key ends with a reserved suffix";
     }
 
@@ -309,6 +314,34 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     *key = s;
 
     return NULL;
+}
+
+
+/*
+ * 1 if the key of a counter, with the prefix, has a reserved suffix, a part of
+ * which may be the end of the prefix
+ */
+
+static ngx_uint_t
+ngx_http_mcds_show_taken(ngx_str_t *prefix, ngx_str_t *key)
+{
+    u_char     *p, end[NGX_HTTP_MCDS_SUFFIX_LEN];
+    size_t      len;
+    ngx_str_t   text;
+
+    if (key->len >= NGX_HTTP_MCDS_SUFFIX_LEN) {
+        return ngx_http_mcds_counter_taken(key);
+    }
+
+    len = ngx_min(prefix->len, NGX_HTTP_MCDS_SUFFIX_LEN - key->len);
+
+    p = ngx_cpymem(end, prefix->data + prefix->len - len, len);
+    p = ngx_cpymem(p, key->data, key->len);
+
+    text.data = end;
+    text.len = p - end;
+
+    return ngx_http_mcds_counter_taken(&text);
 }
 
 

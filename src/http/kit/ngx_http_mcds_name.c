@@ -7,6 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_lease.h"
+#include "ngx_mcds_lock.h"
 #include "ngx_mcds_item_size.h"
 #include "ngx_http_mcds_name.h"
 
@@ -35,4 +36,18 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
     }
 
     return 0;
+}
+
+
+/*
+ * the counter of the owners of a lock of mcds_lock is in the way of other
+ * counters, but not of pages, whose names begin with "<"
+ */
+
+ngx_uint_t
+ngx_http_mcds_counter_taken(ngx_str_t *key)
+{
+    ngx_str_t  fence = ngx_string(NGX_MCDS_LOCK_FENCE);
+
+    return ngx_http_mcds_key_taken(key) || ngx_mcds_key_ends(key, &fence);
 }

@@ -29,5 +29,12 @@
 
 ngx_uint_t ngx_http_mcds_key_taken(ngx_str_t *key);
 
+/*
+ * 1 if the key of a counter, of which a client has chosen a part, would be such
+ * a key, or that of the counter of a lock's owners.
+ */
+
+ngx_uint_t ngx_http_mcds_counter_taken(ngx_str_t *key);
+
 
 #endif /* _NGX_HTTP_MCDS_NAME_H_INCLUDED_ */
