@@ -43,6 +43,10 @@ http {
             mcds_cache_request_control off;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /early/ {
+            mcds_cache_early 100;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /tags/ {
             mcds_cache_tag $uri;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -177,6 +181,25 @@ is(ask(10, 'only-if-cached', method => 'HEAD'), $hit, 'HEAD, only-if-cached');
 
 $a->get('/secret', headers => { 'Cache-Control' => 'no-store' });
 ok(!defined $m->get(key('/secret')), 'no-store: nothing is stored');
+
+# nor does it refresh a page that is about to expire, or one for WebSocket; the
+# next request does
+
+for my $c (['Cache-Control' => 'no-store'],
+    [Upgrade => 'websocket', Connection => 'upgrade'])
+{
+    my $uri = '/early/' . ++$n;
+
+    $a->get($uri);
+    page_expire($m, key($uri), -600_000, took => 4_000_000_000);
+
+    is($a->get($uri, headers => [@$c, 'X-Early' => 'no'])
+        ->header('X-Cache'), 'HIT', "$c->[0]: a page that expires soon");
+    is($a->get($uri)->header('X-Cache'), 'HIT', "$c->[0]: again");
+    ok($o->wait_requests(2, $uri), "$c->[0]: which is refreshed");
+    is(scalar(grep { exists $_->{headers}{'x-early'} } $o->requests($uri)), 0,
+        "$c->[0]: by the next request");
+}
 
 $a->get('/again');
 page_wait($m, key('/again'));

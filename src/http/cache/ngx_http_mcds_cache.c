@@ -198,7 +198,10 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
         ctx->status = NGX_HTTP_MCDS_HIT;
         ctx->reason = NGX_MCDS_REASON_FRESH;
 
-        if (!ctx->authorization && ngx_http_mcds_admission_early(ctx, ccf)) {
+        if (!ctx->authorization
+            && !ctx->no_store
+            && ngx_http_mcds_admission_early(ctx, ccf))
+        {
             return ngx_http_mcds_cache_enter(r, ctx, ccf, 1, 1);
         }
 
