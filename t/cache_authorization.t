@@ -5,7 +5,8 @@
 # A request with Authorization, in each state that a page may be in, and while
 # another request builds it: it gets the stored page if that is for all, and
 # else asks the origin on its own; it takes no lock, starts no refresh and does
-# not wait.
+# not wait.  What the origin says is for all is stored, and a stale page that is
+# for all is served when the origin fails.
 
 use warnings;
 use strict;
@@ -26,6 +27,8 @@ my $f = $t->fake('m');
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
     my $known = $q->{headers}{authorization};
+
+    return { status => 503 } if $q->{path} =~ /fails/;
 
     return {
         headers => ['Cache-Control' => 'max-age=600'
@@ -68,6 +71,7 @@ my %states = (
     early     => [-600, { took => 4e9 }, 'HIT fresh stored', $own],
     update    => [1, {}, 'UPDATING stale stored', $own],
     grace     => [3600, {}, 'EXPIRED stale for me', $own],
+    error     => [2 * 86400, { sie => 864000 }, 'EXPIRED stale for me', $own],
     expired   => [2 * 86400, {}, 'EXPIRED stale for me', $own],
     strict    => [1, { flags => 2 }, 'EXPIRED stale for me', $own],
     purged    => [1, { flags => 4 }, 'UPDATING purged stored', $own],
@@ -79,8 +83,18 @@ my %states = (
 
 # a build goes on where a request without Authorization starts one
 
-my %builds = map { $_ => 1 } qw/ absent early update grace expired strict
-    purged deleted /;
+my %builds = map { $_ => 1 } qw/ absent early update grace error expired
+    strict purged deleted /;
+
+# the response if the origin fails, for a page that is for all
+
+my %failing = (
+    update    => 'UPDATING stale stored',
+    grace     => 'STALE error stored',
+    error     => 'STALE error stored',
+    expired   => 'EXPIRED status answer',
+    strict    => 'EXPIRED status answer',
+);
 
 sub key { '<>' . shift }
 
@@ -103,6 +117,24 @@ for my $state (sort keys %states) {
     for my $of ('shared', 'others') {
         check($state, $of, $_, $ago, $more, $want[$of eq 'others'])
             for 'free', $builds{$state} ? 'built' : ();
+    }
+}
+
+for my $state (sort keys %failing) {
+    my ($ago, $more) = @{$states{$state}};
+
+    for my $of ('shared', 'others') {
+        my $uri = "/$of/fails/$state";
+        my $want = $of eq 'shared' ? $failing{$state}
+            : 'BYPASS authorization answer';
+
+        put($uri, $ago, $more);
+
+        my $r = $h->get($uri, headers => { Authorization => 'me' });
+
+        is($r->header('X-Cache') . ' ' . ($r->body() =~ /^(\w+)/)[0], $want,
+            "$uri: $want");
+        is($r->status(), $want =~ /answer/ ? 503 : 200, "$uri: the status");
     }
 }
 
@@ -134,6 +166,10 @@ sub check {
         "$uri: no lock");
     is(scalar(grep { !$_->{headers}{authorization} } $o->requests($uri)), 0,
         "$uri: no refresh");
+
+    my $stored = $of eq 'shared' && $want =~ /for me/ ? 1 : 0;
+    is($f->count(qr/^ms \Q@{[key($uri)]}\E /), $stored,
+        "$uri: " . ($stored ? 'stored' : 'not stored'));
 
     return if !$busy;
 

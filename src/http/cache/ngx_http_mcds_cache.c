@@ -286,7 +286,7 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
 
         /*
          * a request with credentials or no-store does not build the page, as
-         * the response to it cannot be stored
+         * the response to it may have to stay with its client
          */
 
         return (ctx->authorization || ctx->no_store)
@@ -304,7 +304,14 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     }
 
     if (ctx->authorization || ctx->no_store) {
-        return ngx_http_mcds_cache_pass(r, ctx, 0);
+
+        /*
+         * without a build of the page, the response to a request with
+         * credentials is stored if the origin allows this, and the stale page
+         * is served in place of an error
+         */
+
+        return ngx_http_mcds_cache_pass(r, ctx, 1);
     }
 
     ctx->old_shown = (state == NGX_MCDS_STALE_LAST);
