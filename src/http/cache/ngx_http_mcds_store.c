@@ -471,9 +471,9 @@ ngx_http_mcds_store_status(ngx_http_request_t *r,
 
 /*
  * Ends a build whose response says nothing about the page: the stored page
- * stays, and the next request builds it.  If there is no page, and the same
- * has happened to a request that had waited, requests no longer wait for each
- * other.
+ * stays, even if it is one that this request does not accept, and the next
+ * request builds it.  If there is no page, and the same has happened to a
+ * request that had waited, requests no longer wait for each other.
  */
 
 static void
@@ -484,7 +484,7 @@ ngx_http_mcds_store_decline(ngx_http_request_t *r,
         return;
     }
 
-    if (ctx->waiter.takeover && !ctx->waiter.has_old) {
+    if (ctx->waiter.takeover && !ctx->waiter.has_old && !ctx->unaccepted) {
         ngx_http_mcds_store_pass(r, ctx);
         return;
     }
