@@ -501,6 +501,8 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         if (ngx_http_mcds_cache_partial(r)
             || r->method != NGX_HTTP_GET
             || (ngx_http_mcds_cache_streamed(ctx)
+                && (ctx->waiter.has_old || ctx->old_shown
+                    || ccf->cache_revalidate)
                 && !ctx->behind && !ctx->dry))
         {
             return ngx_http_mcds_cache_behind(r, ctx, ccf);
@@ -579,7 +581,8 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
  * see ngx_http_mcds_own.h.
  *
  * A request that has found a streamed page, one that is sent in parts, does
- * the same: a streamed page cannot replace the origin's response, see
+ * the same if that page may be served after a failure, or confirmed by a 304: a
+ * streamed page cannot replace the origin's response, see
  * ngx_http_mcds_instead_body(), but can be served when the build has ended.
  */
 
