@@ -296,10 +296,16 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /*
-     * the merged headers of the 304 and the page are too long to be stored;
-     * those of a complete response may fit
-     */
+    /* only a complete response tells the lifetime of a page that was purged */
+
+    if (reason == NGX_MCDS_REFUSE_NO_LIFETIME
+        && (entry.flags & NGX_MCDS_ENTRY_INVALID)
+        && ngx_http_mcds_task_again(r, ctx->task) == NGX_OK)
+    {
+        return NGX_AGAIN;
+    }
+
+    /* the merged headers are too long; those of a complete response may fit */
 
     if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
         return ngx_http_mcds_ask_again(r, ctx);
@@ -472,7 +478,7 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
 /*
  * Computes the new lifetime of a page after a 304: by the headers of the 304,
  * then by the headers of the page that the 304 does not have, then by the
- * configuration, and else by the lifetime that the page had at first.
+ * configuration, and else by the first lifetime, unless a purge has ended it.
  */
 
 static ngx_uint_t
@@ -538,8 +544,9 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     now = ngx_mcds_now();
-    life = (entry->expire > entry->created) ? entry->expire - entry->created
-                                            : 0;
+    life = (entry->expire > entry->created
+            && !(entry->flags & NGX_MCDS_ENTRY_INVALID))
+           ? entry->expire - entry->created : 0;
 
     reason = ngx_mcds_fresh_decide(&response, now, entry);
 
