@@ -129,7 +129,6 @@ ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
         return NGX_OK;
     }
 
-    store->ttl = storing->ttl;
     store->renewed = storing->renewed;
 
     len = store->snapshot->value->len;
@@ -205,6 +204,7 @@ ngx_mcds_store_create(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
     store->stat = waiter->stat;
     store->handler = storing->handler;
     store->data = storing->data;
+    store->ttl = storing->ttl;
     store->rc = NGX_MCDS_BUSY;
     store->purges = ngx_mcds_local_purges(page->place);
     ngx_mcds_page_ref(page);

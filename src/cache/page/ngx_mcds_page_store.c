@@ -181,6 +181,14 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
         }
 
         ngx_mcds_store_keep(store, result->cas);
+
+        if (store->ttl) {
+
+            /* the parts of the page's body do not stay longer than it does */
+
+            ngx_mcds_store_lost(store);
+        }
+
         break;
 
     case NGX_MCDS_TOO_LARGE:
@@ -265,8 +273,8 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 
 /*
- * Removes the new parts of the body of a page that was not stored.  A renewed
- * page shares the parts of the page in memcached; these stay.
+ * Removes the new parts of the body of a page that was not stored, or not for
+ * long.  A renewed page shares the parts of the page in memcached; these stay.
  */
 
 static void
