@@ -39,6 +39,7 @@ static ngx_int_t ngx_http_mcds_phase_arrive(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_again(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_phase_marked(ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_phase_error_page(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_phase_decide(ngx_http_request_t *r,
@@ -228,7 +229,8 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
         && (ctx->waiter.building
             || ctx->state == NGX_HTTP_MCDS_STATE_STORE
             || (ctx->state == NGX_HTTP_MCDS_STATE_PASS
-                && ctx->outcome == NGX_MCDS_PAGE_PASS)))
+                && (ctx->outcome == NGX_MCDS_PAGE_PASS
+                    || ngx_http_mcds_phase_marked(ctx)))))
     {
 
         if (!ctx->routed) {
@@ -252,6 +254,21 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
     }
 
     return ctx->task->refresh ? NGX_DECLINED : NGX_OK;
+}
+
+
+/*
+ * Returns 1 if the request has found a mark that its page is not cacheable
+ * (hit-for-miss), as X-Accel-Redirect leaves one: a request that cannot replace
+ * the mark, such as HEAD, passes to the origin.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_phase_marked(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    return ctx->outcome == NGX_MCDS_PAGE_FOUND
+           && ctx->snapshot
+           && ctx->snapshot->entry.kind == NGX_MCDS_ENTRY_PASS;
 }
 
 
