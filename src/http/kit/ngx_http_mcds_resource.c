@@ -353,12 +353,17 @@ ngx_http_mcds_resource_too_large(ngx_http_mcds_resource_t *res)
  * Appends the part of the request body that nginx has just read to res->body,
  * which collects the body in memory.  NGX_DECLINED: the body is larger than the
  * limit.
+ *
+ * While nginx reads the body in parts, each part is taken from it.  A body that
+ * nginx has read as a whole stays: a request that "mirror" copies, and its
+ * subrequests, have the same body.
  */
 
 static ngx_int_t
 ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res)
 {
     ngx_int_t            rc;
+    ngx_uint_t           take;
     ngx_chain_t         *cl, *ln;
     ngx_http_request_t  *r;
 
@@ -369,7 +374,11 @@ ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res)
     }
 
     cl = r->request_body->bufs;
-    r->request_body->bufs = NULL;
+    take = r->request_body_no_buffering;
+
+    if (take) {
+        r->request_body->bufs = NULL;
+    }
 
     while (cl) {
 
@@ -381,7 +390,11 @@ ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res)
 
         ln = cl;
         cl = cl->next;
-        ngx_free_chain(r->pool, ln);
+
+        if (take) {
+            ln->buf->pos = ln->buf->last;
+            ngx_free_chain(r->pool, ln);
+        }
     }
 
     return NGX_OK;
@@ -426,7 +439,6 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 
     if (ngx_buf_in_memory(b)) {
         ngx_memcpy(p, b->pos, len);
-        b->pos = b->last;
 
     } else if (len) {
 
@@ -440,8 +452,6 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
         if (n != (ssize_t) len) {
             return NGX_ERROR;
         }
-
-        b->file_pos = b->file_last;
     }
 
     body->len += len;
