@@ -404,18 +404,27 @@ ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res)
 static ngx_int_t
 ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 {
-    off_t       len;
-    size_t      room;
-    u_char     *p;
-    ssize_t     n;
-    ngx_str_t  *body;
+    off_t                      len, max;
+    size_t                     room;
+    u_char                    *p;
+    ssize_t                    n;
+    ngx_str_t                 *body;
+    ngx_http_core_loc_conf_t  *clcf;
 
     len = ngx_buf_size(b);
     body = &res->body;
+    max = NGX_HTTP_MCDS_BODY;
 
-    if (res->buffered ? b->in_file
-                      : len > (off_t) (NGX_HTTP_MCDS_BODY - body->len))
-    {
+    if (res->buffered) {
+        clcf = ngx_http_get_module_loc_conf(res->request, ngx_http_core_module);
+
+        /* nginx has limited what it keeps in memory */
+
+        max = b->in_file ? (off_t) clcf->client_body_buffer_size
+                         : NGX_MAX_OFF_T_VALUE;
+    }
+
+    if (len > max - (off_t) body->len) {
         return NGX_DECLINED;
     }
 
@@ -443,8 +452,8 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
     } else if (len) {
 
         /*
-         * this part of the request body is in a file, to which another module
-         * has read it
+         * this part of the request body is in a file: another module has read
+         * it, or nginx does so with client_body_in_file_only
          */
 
         n = ngx_read_file(b->file, p, len, b->file_pos);
