@@ -915,8 +915,8 @@ ngx_int_t
 ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 {
     ngx_int_t                  rc;
-    ngx_uint_t                 prefix;
     ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_mcds_loc_conf_t  *mlcf;
 
     rc = ngx_http_mcds_resource_arg(r, "name", name);
 
@@ -936,22 +936,27 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    prefix = !clcf->exact_match && !clcf->named;
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
-#if (NGX_PCRE)
-    if (clcf->regex) {
-        prefix = 0;
-    }
-#endif
+    if (ngx_strcmp(mlcf->stat_kind, " ") != 0 || clcf->name.data[0] != '/') {
 
-    if (!prefix || r->uri.len <= clcf->name.len) {
+        /* not a prefix location, nor a block "if" or "limit_except" in one */
+
         return NGX_DECLINED;
+    }
+
+    if (r->uri.len < clcf->name.len
+        || ngx_memcmp(r->uri.data, clcf->name.data, clcf->name.len) != 0)
+    {
+        /* a rewrite has led the URI out of the location */
+
+        return NGX_HTTP_NOT_FOUND;
     }
 
     name->data = r->uri.data + clcf->name.len;
     name->len = r->uri.len - clcf->name.len;
 
-    if (clcf->name.len && name->data[-1] == '/') {
+    if (name->len == 0 || name->data[-1] == '/') {
         return NGX_DECLINED;
     }
 

@@ -197,7 +197,8 @@ ngx_int_t ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name,
  * to an API is about: the argument "name", or else the rest of the URI behind
  * the name of a prefix location, which may be empty.  Returns NGX_DECLINED, or
  * the result for the content handler to return: the argument is empty, the URI
- * continues the location's name without a "/", or there is no memory.
+ * does not begin with the location's name or continues it without a "/", or
+ * there is no memory.
  */
 
 ngx_int_t ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name);
