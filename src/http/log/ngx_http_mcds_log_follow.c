@@ -322,6 +322,17 @@ ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
     if (result != NGX_OK) {
         ngx_mcds_log_leave(&follow->follower);
 
+        if (follow->read) {
+
+            /*
+             * nginx may keep the request until a slow client has got all of
+             * the response, which has ended
+             */
+
+            ngx_mcds_log_cancel(follow->read);
+            follow->read = NULL;
+        }
+
         ngx_http_finalize_request(r, (result == NGX_DONE)
                                      ? ngx_http_send_special(r, NGX_HTTP_LAST)
                                      : NGX_ERROR);
