@@ -136,6 +136,13 @@ ngx_http_mcds_table_listed(ngx_http_mcds_table_api_t *tr,
         listed->name.len = name->name.len;
 
         p = ngx_cpymem(p, name->name.data, name->name.len);
+
+        /*
+         * names disappear when they expire, without a change of the list, so
+         * the ETag depends on the names that are shown, too
+         */
+
+        ngx_crc32_update(&tr->crc, name->name.data, name->name.len);
     }
 
     rc = NGX_MCDS_OK;
