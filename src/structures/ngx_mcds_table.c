@@ -51,6 +51,7 @@ static void ngx_mcds_table_look_handler(void *data,
 static void ngx_mcds_table_list(ngx_mcds_table_change_t *change);
 static void ngx_mcds_table_list_handler(void *data,
     ngx_mcds_array_done_t *done);
+static void ngx_mcds_table_listed(void *data, ngx_mcds_array_done_t *done);
 
 
 void
@@ -317,7 +318,6 @@ ngx_mcds_table_list(ngx_mcds_table_change_t *change)
 {
     u_char                 *p;
     size_t                  len;
-    ngx_int_t               rc;
     ngx_str_t               lines;
     ngx_uint_t              i;
     ngx_mcds_array_t        array;
@@ -348,13 +348,13 @@ ngx_mcds_table_list(ngx_mcds_table_change_t *change)
         return;
     }
 
-    lines.data = ngx_alloc(len, ngx_cycle->log);
-    if (lines.data == NULL) {
+    change->lines = ngx_mcds_value_create(len, ngx_cycle->log);
+    if (change->lines == NULL) {
         change->handler(change->data, NGX_MCDS_BUSY);
         return;
     }
 
-    p = lines.data;
+    p = change->lines->data;
 
     for (i = 0; i < change->n; i++) {
         item = &change->items[i];
@@ -373,16 +373,20 @@ ngx_mcds_table_list(ngx_mcds_table_change_t *change)
         }
     }
 
-    lines.len = p - lines.data;
+    change->lines->len = p - change->lines->data;
+
+    lines.data = change->lines->data;
+    lines.len = change->lines->len;
 
     ngx_mcds_table_array(&change->table, &array);
 
-    rc = ngx_mcds_array_append(&array, &lines, ngx_mcds_table_list_handler,
-                               change);
+    if (ngx_mcds_array_append(&array, &lines, ngx_mcds_table_list_handler,
+                              change)
+        != NGX_OK)
+    {
+        ngx_mcds_value_unref(change->lines);
+        change->lines = NULL;
 
-    ngx_free(lines.data);
-
-    if (rc != NGX_OK) {
         change->handler(change->data, NGX_MCDS_BUSY);
     }
 }
@@ -394,6 +398,36 @@ ngx_mcds_table_list_handler(void *data, ngx_mcds_array_done_t *done)
     ngx_mcds_table_change_t  *change;
 
     change = data;
+
+    /*
+     * if the table's list of names is full, there may be room without its
+     * obsolete lines, among them those that the change makes obsolete
+     */
+
+    if (done->rc == NGX_MCDS_TOO_LARGE) {
+
+        if (ngx_mcds_table_compact_add(change, ngx_mcds_table_listed)
+            == NGX_OK)
+        {
+            return;
+        }
+
+        done->rc = NGX_MCDS_BUSY;
+    }
+
+    ngx_mcds_table_listed(change, done);
+}
+
+
+static void
+ngx_mcds_table_listed(void *data, ngx_mcds_array_done_t *done)
+{
+    ngx_mcds_table_change_t  *change;
+
+    change = data;
+
+    ngx_mcds_value_unref(change->lines);
+    change->lines = NULL;
 
     if (done->rc != NGX_MCDS_OK) {
         change->handler(change->data, done->rc);

@@ -170,6 +170,9 @@ struct ngx_mcds_table_change_s {
     ngx_uint_t                  next;
     ngx_uint_t                  waiting;
     ngx_uint_t                  rounds;
+    ngx_mcds_value_t           *lines;   /* lines that this change adds to the
+                                            table's list of names, until they
+                                            are stored; or NULL */
 };
 
 
@@ -230,6 +233,16 @@ void ngx_mcds_table_names_free(ngx_mcds_table_names_t *names);
 
 ngx_int_t ngx_mcds_table_compact(ngx_mcds_table_t *table,
     ngx_mcds_array_done_pt handler, void *data);
+
+
+/*
+ * Adds the lines of a change to the table's list of names, and at the same time
+ * compacts the list, for a list that is too large for the lines otherwise.  The
+ * handler gets the change; the results are those of ngx_mcds_array_change().
+ */
+
+ngx_int_t ngx_mcds_table_compact_add(ngx_mcds_table_change_t *change,
+    ngx_mcds_array_done_pt handler);
 
 
 #endif /* _NGX_MCDS_TABLE_H_INCLUDED_ */

@@ -34,6 +34,9 @@ static void ngx_mcds_table_grown(ngx_mcds_array_t *array, ngx_uint_t lines,
 static ngx_uint_t ngx_mcds_table_compact_edit(void *data,
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
     ngx_mcds_array_edit_t *edit);
+static ngx_uint_t ngx_mcds_table_compact_add_edit(void *data,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
+    ngx_mcds_array_edit_t *edit);
 
 
 void
@@ -220,6 +223,51 @@ ngx_mcds_table_compact(ngx_mcds_table_t *table,
 
     return ngx_mcds_array_change(&array, 0, 0, ngx_mcds_table_compact_edit,
                                  handler, data);
+}
+
+
+ngx_int_t
+ngx_mcds_table_compact_add(ngx_mcds_table_change_t *change,
+    ngx_mcds_array_done_pt handler)
+{
+    ngx_mcds_array_t  array;
+
+    ngx_mcds_table_array(&change->table, &array);
+
+    return ngx_mcds_array_change(&array, 0, change->lines->len,
+                                 ngx_mcds_table_compact_add_edit, handler,
+                                 change);
+}
+
+
+static ngx_uint_t
+ngx_mcds_table_compact_add_edit(void *data, ngx_mcds_array_content_t *content,
+    ngx_mcds_value_t *added, ngx_mcds_array_edit_t *edit)
+{
+    ngx_mcds_table_change_t *change = data;
+
+    ngx_mcds_array_content_t   both;
+    ngx_mcds_array_piece_t    *piece;
+
+    /* the lines of the change are one more piece of the list */
+
+    both = *content;
+
+    both.pieces = ngx_pcalloc(content->pool, (content->n + 1)
+                                             * sizeof(ngx_mcds_array_piece_t));
+    if (both.pieces == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
+    if (content->n) {
+        ngx_memcpy(both.pieces, content->pieces,
+                   content->n * sizeof(ngx_mcds_array_piece_t));
+    }
+
+    piece = &both.pieces[both.n++];
+    piece->value = change->lines;
+
+    return ngx_mcds_table_compact_edit(NULL, &both, added, edit);
 }
 
 
