@@ -41,6 +41,11 @@ http {
             mcds_cache_revalidate on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /kept {
+            mcds_cache_grace     1h;
+            mcds_cache_use_stale http_403 http_404 http_500;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
     }
 }
 EOT
@@ -76,6 +81,38 @@ page_expire($m, key('/a'), 61000);
 $o->set('/a', { status => 500, body => 'error' });
 is($h->get('/a')->status(), 500, 'an error is shown');
 $o->set('/a', undef);
+
+# an error that the page would replace is shown, and does not replace the page
+
+for my $status (403, 404, 500, 410) {
+    for my $age (1, 61) {
+        my $uri = "/kept/$status/$age";
+
+        $h->get($uri);
+        page_wait($m, key($uri));
+        page_expire($m, key($uri), 1000 * $age);
+        $o->set($uri, { status => $status, body => 'error',
+            headers => ['Cache-Control' => 'no-store'] });
+
+        my $page = $m->get(key($uri));
+        my $shown = $h->get($uri);
+
+        is($shown->status() . ' ' . $shown->body(), "$status error",
+            "$status: it is shown");
+        is($shown->header('X-Cache'), $age == 1 ? 'STALE_DRY_RUN' : 'EXPIRED',
+            "$age s after the page has expired");
+
+        if ($status == 410) {
+            ok(wait_for(sub { page_wait($m, key($uri)) ne $page }),
+                'it replaces the page');
+            next;
+        }
+
+        is(page_wait($m, key($uri)), $page, 'the page stays');
+        like(status($wet->get($uri)), qr/^(?:STALE|UPDATING) answer 1$/,
+            'and can be served');
+    }
+}
 
 # a page that is built again before it expires is a hit
 

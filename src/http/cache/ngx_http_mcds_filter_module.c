@@ -166,7 +166,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
         && (ctx->waiter.building
             || (ctx->state == NGX_HTTP_MCDS_STATE_STORE && !ctx->judged)))
     {
-        rc = ctx->dry ? NGX_DECLINED : ngx_http_mcds_revalidate(r, ctx);
+        rc = ngx_http_mcds_revalidate(r, ctx);
 
         if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
             return NGX_ERROR;
@@ -176,13 +176,15 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
             return NGX_ERROR;
         }
 
-        if (rc != NGX_DECLINED) {
+        if (rc != NGX_DECLINED && rc != NGX_DONE) {
             return ngx_http_mcds_instead(r, ctx, rc);
         }
 
         ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-        rc = ngx_http_mcds_store_begin(r, ctx, ccf);
+        if (rc == NGX_DECLINED) {
+            rc = ngx_http_mcds_store_begin(r, ctx, ccf);
+        }
 
         if (rc == NGX_OK) {
             r->filter_need_in_memory = 1;

@@ -250,6 +250,10 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     ngx_http_mcds_store_fail(r, ctx);
 
+    if (ctx->dry) {
+        return NGX_DONE;
+    }
+
     ctx->status = NGX_HTTP_MCDS_STALE;
     ctx->reason = NGX_MCDS_REASON_ERROR;
 
