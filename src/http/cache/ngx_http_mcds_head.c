@@ -17,6 +17,10 @@
 #include "ngx_http_mcds_vary.h"
 
 
+static ngx_uint_t ngx_http_mcds_head_tells(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_head_allowed(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_head_judge(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_str_t *ngx_http_mcds_head_find(ngx_list_t *headers,
@@ -40,34 +44,21 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
      * replaces it.
      */
 
-    return r->method == NGX_HTTP_HEAD
-           && ctx->snapshot
+    return ngx_http_mcds_head_tells(r, ctx)
            && ctx->conf->cache_invalidate
            && !ctx->expired
            && ngx_http_mcds_vary_expire(ctx) > ngx_mcds_now()
-           && ngx_http_mcds_head_judge(r, ctx) == NGX_DECLINED;
+           && ngx_http_mcds_head_judge(r, ctx) == NGX_DECLINED
+           && ngx_http_mcds_head_allowed(r, ctx);
 }
 
 
 ngx_uint_t
 ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_mcds_entry_t            *entry;
-    ngx_http_mcds_cache_conf_t  *ccf;
+    ngx_mcds_entry_t  *entry;
 
-    if (r->method != NGX_HTTP_HEAD
-        || r != r->main
-        || ctx->snapshot == NULL
-        || ctx->dry
-        || ctx->replace
-        || ctx->no_store
-        || ctx->authorization)
-    {
-        /*
-         * with mcds_cache_bypass, it is not known whether the page was purged,
-         * so the response to HEAD does not confirm it
-         */
-
+    if (!ngx_http_mcds_head_tells(r, ctx) || ctx->dry || ctx->no_store) {
         return 0;
     }
 
@@ -86,15 +77,50 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return 0;
     }
 
-    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
+    return ngx_http_mcds_head_judge(r, ctx) == NGX_OK
+           && ngx_http_mcds_head_allowed(r, ctx);
+}
 
-    return ccf == ctx->conf
+
+/*
+ * Returns 1 if the response to the request r is one to a HEAD request that may
+ * say something about the page in ctx->snapshot.  It does not if it may be for
+ * this client only, if it comes from another location than the page, or if it
+ * is an error page.  With mcds_cache_bypass, it is not known whether the page
+ * was purged.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_head_tells(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+{
+    if (r->method != NGX_HTTP_HEAD
+        || r != r->main
+        || ctx->snapshot == NULL
+        || ctx->replace
+        || ctx->authorization)
+    {
+        return 0;
+    }
+
+    return ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module)
+               == ctx->conf
            && !r->err_status
            && !ngx_http_mcds_replaced(r, ctx)
            && !ngx_http_mcds_is_accel(r)
-           && !ngx_http_mcds_route_left(r, ctx)
-           && ngx_http_mcds_head_judge(r, ctx) == NGX_OK
-           && ngx_http_test_predicates(r, ccf->no_cache) == NGX_OK
+           && !ngx_http_mcds_route_left(r, ctx);
+}
+
+
+/*
+ * returns 1 unless a rule of mcds_no_cache keeps the response from being
+ * stored
+ */
+
+static ngx_uint_t
+ngx_http_mcds_head_allowed(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    return ngx_http_test_predicates(r, ctx->conf->no_cache) == NGX_OK
            && ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK;
 }
 
