@@ -92,4 +92,15 @@ is(after_head($h, '/rule', @no_cache), '200 HEAD STALE',
 is(after_head($h, '/led', @no_cache), '200 HEAD HIT',
     'led to another location: the page stays');
 
+# a dry run: the cache is the same as without
+
+my $dry = $t->nginx('dry', $conf =~ s/DRY/on/r);
+
+is(after_head($dry, '/dry'), '200 HEAD HIT',
+    'a dry run: what would be a hit leaves the page');
+is($dry->get('/dry')->header('X-Cache'), 'HIT_DRY_RUN',
+    'a dry run: it is a hit still');
+is(after_head($dry, '/dry', @no_cache), '200 HEAD STALE',
+    'a dry run: what would go to the origin does not');
+
 $t->done();

@@ -41,10 +41,12 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
     /*
      * The response to a HEAD request does not invalidate an expired page: the
      * page will be revalidated anyway, or a new one that is being built
-     * replaces it.
+     * replaces it.  Nor does the response to one that goes to the origin only
+     * because of mcds_cache_dry_run.
      */
 
     return ngx_http_mcds_head_tells(r, ctx)
+           && !(ctx->dry && ctx->status == NGX_HTTP_MCDS_HIT)
            && ctx->conf->cache_invalidate
            && !ctx->expired
            && ngx_http_mcds_vary_expire(ctx) > ngx_mcds_now()
