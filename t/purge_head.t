@@ -14,6 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -58,6 +59,30 @@ for my $purge ('tag=a', 'tag=a&mode=delete', 'all&mode=delete') {
         is($h->get($uri, method => 'HEAD', headers => $header)->status(), 200,
             "$name: HEAD");
         isnt($h->get($uri)->header('X-Cache'), 'HIT', "$name: purged still");
+    }
+}
+
+# nor one that had expired by itself before it was purged
+
+for my $purge ('none', 'tag=a', 'all') {
+    my $uri = '/' . ++$n;
+
+    $h->get($uri);
+    page_wait($m, key($uri)) or die "$uri is not stored\n";
+    page_expire($m, key($uri), 1000);
+
+    is($h->get("/purge?$purge")->status(), 200, "expired, $purge: purged")
+        if $purge ne 'none';
+    is($h->get($uri, method => 'HEAD', headers => ['Cache-Control' =>
+        'no-cache'])->status(), 200, "expired, $purge: HEAD");
+
+    if ($purge eq 'none') {
+        ok(wait_for(sub { page_decode($m->get(key($uri)))->{expire}
+            > 1000 * time() }), 'expired, not purged: current again');
+
+    } else {
+        isnt($h->get($uri)->header('X-Cache'), 'HIT',
+            "expired, $purge: purged still");
     }
 }
 

@@ -481,6 +481,10 @@ struct ngx_http_mcds_cache_ctx_s {
                                                      "snapshot" */
     unsigned                     expired:1;       /* the page "snapshot" has
                                                      expired or was purged */
+    unsigned                     tag_purged:1;    /* a tag of the page
+                                                     "snapshot" was purged, or
+                                                     it is unknown whether one
+                                                     was */
     unsigned                     invalidate:1;    /* the page of the request's
                                                      URI is invalidated if the
                                                      request, an unsafe one,

@@ -74,7 +74,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     if ((entry->flags & (NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_VALIDATE))
         || ngx_http_mcds_vary_purged(ctx)
-        || (ctx->expired && entry->expire > ngx_mcds_now()))
+        || ctx->tag_purged)
     {
         return 0;
     }

@@ -92,6 +92,7 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     j->built = j->waited && ctx->waiter.built;
 
     ctx->unaccepted = 0;
+    ctx->tag_purged = 0;
 
     verdict = NGX_HTTP_MCDS_JUDGE_VALID;
 
@@ -216,6 +217,8 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return (rc == NGX_AGAIN) ? NGX_HTTP_MCDS_JUDGE_WAIT
                                  : NGX_HTTP_MCDS_JUDGE_ERROR;
     }
+
+    ctx->tag_purged = (verdict != NGX_MCDS_TAGS_VALID);
 
     switch (verdict) {
 
