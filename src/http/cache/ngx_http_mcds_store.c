@@ -27,6 +27,8 @@
 static ngx_int_t ngx_http_mcds_store_judge(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry, off_t length);
+static ngx_uint_t ngx_http_mcds_store_sliced(ngx_http_request_t *r,
+    off_t length);
 static void ngx_http_mcds_store_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_store_foreign(ngx_http_request_t *r,
@@ -170,7 +172,9 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     ngx_uint_t            reason;
     ngx_mcds_response_t   response;
 
-    ngx_http_mcds_response(r, ccf, &response, r->headers_out.status);
+    ngx_http_mcds_response(r, ccf, &response,
+                           ngx_http_mcds_store_sliced(r, length)
+                           ? NGX_HTTP_PARTIAL_CONTENT : r->headers_out.status);
 
     if (ngx_http_mcds_varying) {
         ngx_http_mcds_varying->response(r, &response, &ctx->vary.names);
@@ -221,6 +225,26 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Returns 1 if nginx's slice module joins the response of several responses
+ * 206 of the origin.  It makes a response 200 with the length of the whole page
+ * of the first 206, and gets the rest by subrequests, whose bodies are not seen
+ * here.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_store_sliced(ngx_http_request_t *r, off_t length)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    return u
+           && u->headers_in.status_n == NGX_HTTP_PARTIAL_CONTENT
+           && u->headers_in.content_length_n != length;
 }
 
 
