@@ -562,6 +562,16 @@ ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
+ * Call this in each location of a request that rebuilds its page after a purge,
+ * and has not gone through ngx_http_mcds_cache_start().  Returns 1 if a GET
+ * request with the same headers would use the cache in this location; sets
+ * ctx->authorization as for that request.
+ */
+
+ngx_uint_t ngx_http_mcds_cache_rebuilds(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+
+/*
  * Call this when the request has reached the location that responds: applies
  * the rules of this location, and looks up the page again if it has another
  * key or pool here.  NGX_OK: no reply of memcached is to come; otherwise the

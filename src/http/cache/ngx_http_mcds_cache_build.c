@@ -106,6 +106,8 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
         sctx->task->refresh = 1;
         sctx->error_page = ctx->error_page;
         sctx->unaccepted = ctx->unaccepted;
+        sctx->authorization = ctx->authorization;
+        sctx->asked_about = ctx->asked_about;
         sctx->start = ngx_current_msec;
 
         sctx->key.len = ctx->key.len;

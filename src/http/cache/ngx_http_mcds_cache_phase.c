@@ -213,6 +213,10 @@ static ngx_int_t
 ngx_http_mcds_phase_again(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
+    ngx_http_mcds_cache_conf_t  *ccf;
+
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
+
     if (ctx->invalidate && r->content_handler) {
         ctx->origin = 1;
 
@@ -237,10 +241,18 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 
             /*
              * a rebuild after a purge does not look up the page: the route of
-             * the request through the locations begins here
+             * the request through the locations begins here, in the location
+             * that responds
              */
 
             ctx->routed = 1;
+
+            if (!ngx_http_mcds_cache_rebuilds(r, ctx, ccf)
+                && ctx->waiter.building)
+            {
+                ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL,
+                                    0);
+            }
 
             if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;

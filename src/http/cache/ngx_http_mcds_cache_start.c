@@ -13,6 +13,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_hotkeys.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_request_cc.h"
 #include "ngx_http_mcds_forwarded.h"
@@ -245,6 +246,25 @@ ngx_http_mcds_cache_personal(ngx_http_request_t *r,
 #endif
 
     return 0;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_cache_rebuilds(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    if (ngx_http_mcds_auth_asked(r)) {
+        ctx->asked_about = 1;
+    }
+
+    if (ngx_http_mcds_cache_personal(r, ccf)
+        || (ctx->asked_about && !ccf->cache_shared))
+    {
+        ctx->authorization = 1;
+    }
+
+    return !ngx_http_mcds_overridden(r)
+           && !ngx_http_mcds_session(r, ccf->session_cookies);
 }
 
 

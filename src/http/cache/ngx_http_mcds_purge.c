@@ -294,7 +294,8 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     if (ccf->purge->mode == NGX_HTTP_MCDS_MODE_REFRESH
         && purging->n
         && purging->rc == NGX_MCDS_OK
-        && purging->purged[0].found == NGX_MCDS_PURGED_PAGE)
+        && purging->purged[0].found == NGX_MCDS_PURGED_PAGE
+        && ngx_http_mcds_cache_rebuilds(r, ctx, ccf))
     {
         if (ctx->state != NGX_HTTP_MCDS_STATE_WAIT) {
             rc = ngx_http_mcds_cache_rebuild(r, ctx, ccf,

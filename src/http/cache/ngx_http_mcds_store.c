@@ -473,8 +473,9 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r,
 
 
 /*
- * ends the build of a page by a response that is not stored, as its status
- * says
+ * Ends the build of a page by a response that is not stored, as its status
+ * says.  A response to a request with credentials, which builds a page only
+ * after a purge, may be for its client alone.
  */
 
 static void
@@ -484,7 +485,7 @@ ngx_http_mcds_store_status(ngx_http_request_t *r,
     if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
         ngx_http_mcds_store_fail(r, ctx);
 
-    } else if (ngx_mcds_fresh_of_request(status)) {
+    } else if (ctx->authorization || ngx_mcds_fresh_of_request(status)) {
         ngx_http_mcds_store_decline(r, ctx);
 
     } else {

@@ -1,0 +1,145 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# The rebuild after a purge is what a GET with the headers of the purge would
+# be: with a session cookie or a method override there is none, and behind a
+# login only what the origin allows to share is stored.
+
+use warnings;
+use strict;
+
+use JSON::PP;
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
+
+my $t = Test::Mcds->new();
+
+# a page shows whose it is
+
+my $m = $t->memcached('m');
+my $o = $t->origin('o', sub {
+    my ($o, $q) = @_;
+    my ($name) = $q->{headers}{cookie} // $q->{headers}{authorization}
+        // 'all';
+
+    return { headers => ['Cache-Control' => $q->{path} =~ /public/
+            || $q->{path} =~ /checked/ && $q->{k} == 1
+            ? 'public, max-age=60' : $q->{path} =~ /private/ && $name ne 'all'
+            ? 'private' : 'max-age=60'],
+        body => "$q->{k} for $name" };
+});
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_cache on;
+    mcds_cache_session_cookies sid;
+    mcds_purge_api method=PURGE mode=refresh;
+    mcds_cache_uncacheable 30s;
+    add_header X-Cache $mcds_cache_status always;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /shared {
+            mcds_cache_shared on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /checked {
+            auth_request /ok;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /tried {
+            mcds_cache_session_cookies other;
+            mcds_cache_shared on;
+            try_files /none @tried;
+        }
+        location @tried { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location = /ok { mcds_cache off; return 204; }
+    }
+}
+EOT
+
+sub is_page { is(page_decode($m->get(key($_[0])))->{body}, $_[1], $_[2]) }
+
+sub purge {
+    my ($uri, @headers) = @_;
+
+    $h->get($uri);
+    page_wait($m, key($uri)) or die "$uri is not stored\n";
+
+    my $r = $h->get($uri, method => 'PURGE', headers => [@headers]);
+
+    return $r->status() != 200 ? $r->status()
+        : decode_json($r->body())->{refresh} ? 'rebuilt' : 'purged';
+}
+
+sub rebuilt {
+    my ($uri, $body, $name) = @_;
+
+    ok(wait_for(sub { page_decode(page_wait($m, key($uri)))->{body}
+        eq $body }), $name);
+}
+
+# nothing more is to come of what the origin has answered before
+
+my $after = 0;
+
+sub settled {
+    my $uri = '/after' . ++$after;
+
+    purge($uri);
+    rebuilt($uri, '2 for all', "$uri: what was asked before has ended");
+}
+
+for (['/session', Cookie => 'sid=1'], ['/override',
+    'X-HTTP-Method-Override' => 'PURGE'])
+{
+    my ($uri, @headers) = @$_;
+
+    is(purge($uri, @headers), 'purged', "$uri: purged, and not rebuilt");
+    settled();
+    is($o->count($uri), 1, "$uri: the origin is not asked");
+    isnt($h->get($uri)->header('X-Cache'), 'HIT', "$uri: is purged");
+    rebuilt($uri, '2 for all', "$uri: the next visitor has it rebuilt");
+}
+
+is(purge('/cookie', Cookie => 'other=1'), 'rebuilt', 'another cookie: rebuilt');
+rebuilt('/cookie', '2 for other=1', 'another cookie: as for a GET');
+
+is(purge('/tried/session', Cookie => 'sid=1'), 'rebuilt', 'try_files: begun');
+ok($o->wait_requests(2, '/tried/session'), 'try_files: the origin is asked');
+settled();
+is_page('/tried/session', '1 for all', 'try_files: its answer is not stored');
+
+for my $uri ('/login', '/private', '/tried/login') {
+    is(purge($uri, Authorization => 'x'), 'rebuilt', "$uri: begun");
+    ok($o->wait_requests(2, $uri), "$uri: the origin is asked");
+    settled();
+    is_page($uri, '1 for all', "$uri: its answer is not stored");
+
+    my $r = $h->get($uri);
+    is($r->header('X-Cache') . ' ' . $r->body(), 'STALE 1 for all',
+        "$uri: the page is served, and rebuilt");
+    rebuilt($uri, '3 for all', "$uri: for all");
+}
+
+for my $uri ('/public', '/shared') {
+    is(purge($uri, Authorization => 'x'), 'rebuilt', "$uri: begun");
+    rebuilt($uri, '2 for x', "$uri: stored");
+}
+
+is(purge('/checked'), 'rebuilt', 'auth_request: begun');
+ok($o->wait_requests(2, '/checked'), 'auth_request: the origin is asked');
+settled();
+is_page('/checked', '1 for all', 'auth_request: its answer is not stored');
+
+$t->done();
