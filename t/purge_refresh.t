@@ -19,6 +19,8 @@ use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
+$t->write_file('users', "admin:{PLAIN}x\n");
+
 # a page shows whose it is
 
 my $m = $t->memcached('m');
@@ -55,6 +57,17 @@ http {
         }
         location /checked {
             auth_request /ok;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /limited {
+            limit_except GET {
+                auth_basic all;
+                auth_basic_user_file %%TMP%%/users;
+            }
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /closed {
+            limit_except POST { allow all; }
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /tried {
@@ -135,6 +148,25 @@ for my $uri ('/login', '/private', '/tried/login') {
 for my $uri ('/public', '/shared') {
     is(purge($uri, Authorization => 'x'), 'rebuilt', "$uri: begun");
     rebuilt($uri, '2 for x', "$uri: stored");
+}
+
+# the location of the page is that of GET, whatever protects the purge
+
+my $admin = 'Basic YWRtaW46eA==';
+
+is(purge('/limited/public'), 401, 'limit_except: without a password');
+
+for (['/limited/public', $admin, Authorization => $admin],
+    ['/closed/public', 'all'])
+{
+    my ($uri, $name, @headers) = @$_;
+
+    is(purge($uri, @headers), 'rebuilt', "$uri: begun");
+    rebuilt($uri, "2 for $name", "$uri: stored");
+
+    my $r = $h->get($uri);
+    is($r->header('X-Cache') . ' ' . $r->body(), "HIT 2 for $name",
+        "$uri: as the page of all");
 }
 
 is(purge('/checked'), 'rebuilt', 'auth_request: begun');

@@ -128,6 +128,10 @@ typedef struct {
     ngx_str_t                  *site;     /* name of the site, the first part of
                                              the pages' keys */
 
+    void                      **get_conf; /* nginx's configuration for GET
+                                             requests: that of the location, if
+                                             this is a "limit_except" block for
+                                             other methods */
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_uint_t                  blocks;   /* number of "if" and "limit_except"
                                              blocks in the location so far */

@@ -79,6 +79,8 @@ struct ngx_http_mcds_purging_s {
 static ngx_int_t ngx_http_mcds_purge_other(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_http_mcds_purged_t *purged,
     ngx_http_mcds_purged_t *other);
+static ngx_int_t ngx_http_mcds_purge_rebuild(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_purging_list(ngx_http_mcds_purging_t *purging,
     ngx_http_mcds_purged_t *purged, ngx_uint_t n);
 static void ngx_http_mcds_purging_start(ngx_http_request_t *r,
@@ -297,20 +299,64 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         && purging->purged[0].found == NGX_MCDS_PURGED_PAGE
         && ngx_http_mcds_cache_rebuilds(r, ctx, ccf))
     {
-        if (ctx->state != NGX_HTTP_MCDS_STATE_WAIT) {
-            rc = ngx_http_mcds_cache_rebuild(r, ctx, ccf,
-                                             purging->purged[0].cas);
-            if (rc != NGX_OK) {
-                return rc;
-            }
+        rc = ngx_http_mcds_purge_rebuild(r, ctx, ccf);
+
+        if (rc == NGX_AGAIN || rc == NGX_ERROR) {
+            return rc;
         }
 
-        purging->refresh = ngx_http_mcds_cache_rebuilt(r, ctx);
+        purging->refresh = (rc == NGX_OK);
     }
 
     r->content_handler = ngx_http_mcds_purge_answer_handler;
 
     return NGX_OK;
+}
+
+
+/*
+ * Rebuilds the purged page: the detached copy of the purge request runs where a
+ * GET request would run, even if a "limit_except" block protects the purge, as
+ * such a block is another location for the page.  NGX_AGAIN: a reply is to
+ * come; NGX_DECLINED: no rebuild was started.
+ */
+
+static ngx_int_t
+ngx_http_mcds_purge_rebuild(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    void                      **loc_conf;
+    ngx_int_t                   rc;
+    ngx_http_handler_pt         handler;
+    ngx_http_core_loc_conf_t   *clcf;
+
+    loc_conf = r->loc_conf;
+    handler = r->content_handler;
+
+    if (ccf->get_conf) {
+        r->loc_conf = ccf->get_conf;
+    }
+
+    if (r->loc_conf != loc_conf) {
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+        ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
+
+        r->content_handler = clcf->handler;
+    }
+
+    rc = (ctx->state == NGX_HTTP_MCDS_STATE_WAIT)
+         ? NGX_OK
+         : ngx_http_mcds_cache_rebuild(r, ctx, ccf,
+                                       ctx->purging->purged[0].cas);
+
+    if (rc == NGX_OK && !ngx_http_mcds_cache_rebuilt(r, ctx)) {
+        rc = NGX_DECLINED;
+    }
+
+    r->loc_conf = loc_conf;
+    r->content_handler = handler;
+
+    return rc;
 }
 
 

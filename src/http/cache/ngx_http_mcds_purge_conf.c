@@ -161,7 +161,19 @@ void
 ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf)
 {
-    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_loc_conf_t  *clcf, *outer;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    conf->get_conf = clcf->loc_conf;
+
+    if (clcf->lmt_excpt) {
+        outer = prev->get_conf[ngx_http_core_module.ctx_index];
+
+        if (!(outer->limit_except & NGX_HTTP_GET)) {
+            conf->get_conf = prev->get_conf;
+        }
+    }
 
     if (conf->purge || prev->purge == NULL) {
         return;
@@ -177,8 +189,6 @@ ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
      * "if" and "limit_except" blocks inherit the content handler of their
      * location
      */
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
     if (clcf->noname || clcf->lmt_excpt) {
         conf->purge = prev->purge;
