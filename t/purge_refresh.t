@@ -76,6 +76,16 @@ http {
             try_files /none @tried;
         }
         location @tried { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /half { try_files /none @half; }
+        location @half {
+            mcds_cache_shared on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /checked/half {
+            auth_request /ok;
+            mcds_cache_shared on;
+            try_files /none @tried;
+        }
         location = /ok { mcds_cache off; return 204; }
     }
 }
@@ -133,7 +143,7 @@ ok($o->wait_requests(2, '/tried/session'), 'try_files: the origin is asked');
 settled();
 is_page('/tried/session', '1 for all', 'try_files: its answer is not stored');
 
-for my $uri ('/login', '/private', '/tried/login') {
+for my $uri ('/login', '/private', '/tried/login', '/half') {
     is(purge($uri, Authorization => 'x'), 'rebuilt', "$uri: begun");
     ok($o->wait_requests(2, $uri), "$uri: the origin is asked");
     settled();
@@ -169,9 +179,11 @@ for (['/limited/public', $admin, Authorization => $admin],
         "$uri: as the page of all");
 }
 
-is(purge('/checked'), 'rebuilt', 'auth_request: begun');
-ok($o->wait_requests(2, '/checked'), 'auth_request: the origin is asked');
-settled();
-is_page('/checked', '1 for all', 'auth_request: its answer is not stored');
+for my $uri ('/checked', '/checked/half') {
+    is(purge($uri), 'rebuilt', "$uri: begun");
+    ok($o->wait_requests(2, $uri), "$uri: the origin is asked");
+    settled();
+    is_page($uri, '1 for all', "$uri: its answer is not stored");
+}
 
 $t->done();
