@@ -300,7 +300,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* only a complete response tells the lifetime of a page that was purged */
+    /* a complete response tells the lifetime of a purged page, and may fit */
 
     if (reason == NGX_MCDS_REFUSE_NO_LIFETIME
         && (entry.flags & NGX_MCDS_ENTRY_INVALID)
@@ -308,8 +308,6 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
     {
         return NGX_AGAIN;
     }
-
-    /* the merged headers are too long; those of a complete response may fit */
 
     if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
         return ngx_http_mcds_ask_again(r, ctx);
