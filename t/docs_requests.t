@@ -169,8 +169,19 @@ my @known = (
         host => 'wiki.example.com', also => sub {
             my ($c) = @_;
 
+            # the root of Debian's package
+
+            $t->write_file("www/$_", '<?php secret') for 'LocalSettings.php',
+                'LocalSettings.php~', 'autoload.php', 'composer.json';
+
             is(get($c, $_)->status(), 403, "$c->{name}: $_") for
-                '/config/x', '/.git', '/images/x.php';
+                '/config/x', '/.git', '/images/x.php', '/images/deleted/a/b',
+                '/LocalSettings.php', '/LocalSettings.php~',
+                '/LocalSettings.php/x', '/autoload.php', '/composer.json',
+                '/skins/composer.json';
+            is(get($c, $_)->status(), 200, "$c->{name}: $_") for
+                '/wiki/LocalSettings.php', '/wiki/.NET', '/index.php/x.php',
+                '/api.php';
         }],
     ['docs/recipes/purging.md', 'Nginx Helper', api => '/purge',
         host => 'www.example.com'],

@@ -41,7 +41,9 @@ run('php', "$source/maintenance/install.php", '--dbtype', 'sqlite',
     'a long password', 'Wiki', 'Admin');
 run('sh', '-c', "cd $dir/www && ln -s $source/*.php $source/resources"
     . " $source/skins $source/extensions-core . && rm -f LocalSettings.php"
-    . " && mkdir images includes && touch images/x.php includes/x.php"
+    . " && ln -s ../conf/LocalSettings.php LocalSettings.php"
+    . " && mkdir -p images/deleted includes"
+    . " && touch images/x.php images/deleted/x includes/x.php"
     . " && chmod -R a+rwX $dir/data $dir/conf");
 
 my ($settings) = grep { /CdnServers/ } fenced($page, 'php');
@@ -99,7 +101,10 @@ is(look($a, '/wiki/Main_Page', headers => { Cookie => 'my_wikiUserID=1' })
     ->header('X-Cache'), 'BYPASS', 'a cookie of a login');
 
 is(look($a, $_)->status(), 403, "$_ is not served")
-    for '/includes/x.php', '/images/x.php', '/.git/config';
+    for '/includes/x.php', '/images/x.php', '/images/deleted/x',
+        '/.git/config', '/LocalSettings.php', '/autoload.php';
+like(look($a, $_)->body(), qr/There is currently no text in this page/,
+    "$_ is a page of the wiki") for '/wiki/LocalSettings.php', '/wiki/.NET';
 
 
 # an editor
