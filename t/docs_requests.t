@@ -174,11 +174,10 @@ my @known = (
             $t->write_file("www/$_", '<?php secret') for 'LocalSettings.php',
                 'LocalSettings.php~', 'autoload.php', 'composer.json';
 
-            is(get($c, $_)->status(), 403, "$c->{name}: $_") for
-                '/config/x', '/.git', '/images/x.php', '/images/deleted/a/b',
-                '/LocalSettings.php', '/LocalSettings.php~',
-                '/LocalSettings.php/x', '/autoload.php', '/composer.json',
-                '/skins/composer.json';
+            denied($c, '/config/x', '/.git', '/images/x.php',
+                '/images/deleted/a/b', '/LocalSettings.php',
+                '/LocalSettings.php~', '/LocalSettings.php/x', '/autoload.php',
+                '/composer.json', '/skins/composer.json');
             is(get($c, $_)->status(), 200, "$c->{name}: $_") for
                 '/wiki/LocalSettings.php', '/wiki/.NET', '/index.php/x.php',
                 '/api.php';
@@ -233,6 +232,9 @@ my @known = (
 
         get($c, '/login') for 1 .. 2;
         is($c->{origin}->count('/login'), 2, "$c->{name}: the login");
+        denied($c, '/.env', '/.git/config', '/uploads/x.php', '/vendor/a/b.php',
+            '/index.php.bak', '/index.php~', '/a.sql', '/error.log',
+            '/composer.json', '/vendor/a/composer.lock');
     }],
     ['conf-examples/quickstart.conf', 'X-Online', also => sub {
         my ($c) = @_;
@@ -262,6 +264,10 @@ my @known = (
             get($c, $uri);
             ok(wait_for(sub { ($m{m}->get("wp:views:$uri") // 0) == 2 }),
                 "$c->{name}: another view");
+            denied($c, '/.env', '/.git/config', '/wp-config.php.bak',
+                '/wp-config.php~', '/wp-content/debug.log', '/a.sql',
+                '/wp-content/uploads/x.php',
+                '/wp-content/blogs.dir/1/files/x.php', '/composer.json');
         }],
     ['conf-examples/writeback.conf', 'views:$id', also => sub {
         my ($c) = @_;
@@ -316,6 +322,15 @@ note("$_->{name}") for @run;
 
 $t->allow(qr/access forbidden by rule/, qr/\[crit\] .*connect\(\) to unix:/);
 $t->done();
+
+
+# files that no client gets
+
+sub denied {
+    my ($c, @uris) = @_;
+
+    is(get($c, $_)->status(), 403, "$c->{name}: $_") for @uris;
+}
 
 
 sub caches {

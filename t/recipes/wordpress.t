@@ -114,7 +114,19 @@ my $fpm = fpm();
 sub conf {
     my ($name) = @_;
 
-    return places(slurp("$root/conf-examples/wordpress.conf"),
+    my $conf = slurp("$root/conf-examples/wordpress.conf");
+
+    # one of them with the location for the directories of Debian's package
+
+    if ($name eq 'b') {
+        my ($location) = grep { /wp-content/ }
+            fenced("$root/docs/recipes/wordpress.md", 'nginx');
+
+        $location =~ s{/var/lib/wordpress}{$dir/www} or die;
+        $conf =~ s{^ *location / \{}{$location$&}m or die;
+    }
+
+    return places($conf,
         '127.0.0.1:11211' => '127.0.0.1:%%PORT_counters%%',
         '127.0.0.1:11212' => '127.0.0.1:%%PORT_pages%%',
         '127.0.0.1:8081' => "127.0.0.1:%%PORT_admin_$name%%",
@@ -191,7 +203,15 @@ like(look($a, '/sample-page/')->body(), qr/example page/,
 # dotfiles, uploads, purges
 
 is($a->get('/.htaccess')->status(), 403, 'dotfiles are not served');
-is($a->get('/wp-content/uploads/x.php')->status(), 403, 'uploads do not run');
+
+for my $host ($a, $b) {
+    is($host->get("/wp-content/$_")->status(), 403, "$_ is not served")
+        for 'uploads/x.php', 'debug.log', 'uploads/a.sql',
+            'themes/.git/config';
+}
+
+is($b->get('/wp-content/themes/twentytwentythree/style.css')->status(), 200,
+    'a file of a theme');
 is(purge('tag=lists')->status(), 200, 'a purge of this host');
 is(purge('tag=lists', local => '127.0.0.2')->status(), 403,
     'a purge from elsewhere');
