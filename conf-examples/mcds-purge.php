@@ -65,8 +65,12 @@ function mcds_purge($changed)
         $purge['invalidate'] = ['all=1'];
     }
 
+    // nginx accepts up to 200 tags in a request
+
     foreach ($purge as $mode => $what) {
-        mcds_purge_send("mode=$mode&" . implode('&', $what));
+        foreach (array_chunk($what, 100) as $some) {
+            mcds_purge_send("mode=$mode&" . implode('&', $some));
+        }
     }
 }
 
