@@ -227,4 +227,18 @@ is_deeply([map { $_->{time} } @json],
 $r = $mcds->run('log', 'read', 'live', '--after', $json[2]{id});
 is(scalar(split /\n/, $r->{out}), 2, 'those behind one');
 
+# a shell starts commands in the background without INT
+
+{
+    local $SIG{INT} = 'IGNORE';
+    $p = $mcds->start('log', 'follow', 'live');
+}
+
+ok(wait_for(sub { grep { m{/logged/20} } $p->lines() }, 15), 'without INT');
+$p->kill('INT');
+$one->get('/logged/21');
+ok(wait_for(sub { grep { m{/logged/21} } $p->lines() }, 15), 'goes on');
+$p->kill('TERM');
+is($p->wait(), 0, 'ends');
+
 $t->done();

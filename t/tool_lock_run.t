@@ -126,14 +126,16 @@ ok(wait_for(sub { $cas{cas('import')} = 1; keys %cas > 3 }),
 is(told($p, 0), 0, 'and held at the end');
 
 
-# signals
+# signals; the command looks for them again and again, as one that comes right
+# before pause() would not end it
 
 for my $signal (qw/ TERM INT HUP USR1 /) {
     my $file = "$dir/got-$signal";
 
     my $s = $mcds->start('lock', 'run', 'import', '--', 'perl', '-e',
-        'use POSIX; $SIG{$ARGV[0]} = sub { exit 9 };'
-        . ' open my $f, ">", $ARGV[1]; close $f; POSIX::pause() while 1',
+        '$SIG{$ARGV[0]} = sub { exit 9 };'
+        . ' open my $f, ">", $ARGV[1]; close $f;'
+        . ' select undef, undef, undef, 0.1 while 1',
         $signal, $file);
 
     ok(wait_for(sub { -e $file }), "it runs, $signal");
@@ -144,6 +146,30 @@ for my $signal (qw/ TERM INT HUP USR1 /) {
 $p = started($mcds, 'import');
 $p->kill('TERM');
 is($p->wait(), 128 + 15, 'ended by a signal');
+
+# those that the tool is told to ignore, as by nohup and by "&" in a script: the
+# command ignores them, too
+
+my @ignored = qw/ HUP INT QUIT PIPE /;
+
+for my $signal (@ignored) {
+    my $file = "$dir/ignored-$signal";
+
+    local @SIG{@ignored} = ('IGNORE') x @ignored;
+
+    my $s = $mcds->start('lock', 'run', 'import', '--', 'perl', '-e',
+        'my $file = shift; $SIG{USR1} = sub { exit 9 };'
+        . ' my @other = grep { ($SIG{$_} // "") ne "IGNORE" } @ARGV;'
+        . ' open my $f, ">", $file; print $f "@other"; close $f;'
+        . ' select undef, undef, undef, 0.1 while 1',
+        $file, @ignored);
+
+    ok(wait_for(sub { -e $file }), "it runs, without $signal");
+    $s->kill($signal);
+    $s->kill('USR1');
+    is($s->wait(), 9, "$signal has no effect, USR1 is passed on");
+    is($t->read_file("ignored-$signal"), '', 'the command ignores them');
+}
 
 # of one that waits
 

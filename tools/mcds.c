@@ -166,7 +166,7 @@ main(int argc, char **argv)
     ngx_memzero(&m, sizeof(mcds_t));
     mcds = &m;
 
-    (void) signal(SIGPIPE, SIG_IGN);
+    m.pipe_ignored = (signal(SIGPIPE, SIG_IGN) == SIG_IGN);
 
     ngx_tool_init(NGX_LOG_ERR);
 

@@ -148,6 +148,8 @@ typedef struct {
 
     int               status;     /* exit code of the tool: the maximum of the
                                      codes that were set so far */
+    unsigned          pipe_ignored:1; /* SIGPIPE was ignored when the tool
+                                     started */
 } mcds_t;
 
 

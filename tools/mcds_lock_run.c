@@ -85,7 +85,10 @@ static int mcds_run_end(mcds_run_t *run);
 static void mcds_run_released(void *data, ngx_mcds_lock_state_t *state);
 
 
-/* signals that "lock run" passes on to the command that it runs */
+/*
+ * signals that "lock run" passes on to the command that it runs, except those
+ * that are ignored when the tool starts: the command ignores them, too
+ */
 
 static int  mcds_run_signals[] = {
     SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, 0
@@ -141,6 +144,7 @@ mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         mcds_signal_catch(mcds_run_signals[i]);
     }
 
+    (void) signal(SIGCHLD, SIG_DFL);
     mcds_signal_catch(SIGCHLD);
 
     run.mutex = ngx_mcds_lock_acquire(&wish, mcds_run_handler, &run);
@@ -289,11 +293,16 @@ mcds_run_child(mcds_run_t *run, char **argv)
     ngx_uint_t  i;
 
     for (i = 0; mcds_run_signals[i]; i++) {
-        (void) signal(mcds_run_signals[i], SIG_DFL);
+        if (!mcds_signal_ignored(mcds_run_signals[i])) {
+            (void) signal(mcds_run_signals[i], SIG_DFL);
+        }
     }
 
     (void) signal(SIGCHLD, SIG_DFL);
-    (void) signal(SIGPIPE, SIG_DFL);
+
+    if (!run->m->pipe_ignored) {
+        (void) signal(SIGPIPE, SIG_DFL);
+    }
 
     if (run->group) {
         (void) setpgid(0, 0);

@@ -7,6 +7,7 @@
 
 
 #include "mcds_log.h"
+#include "mcds_signal.h"
 #include "ngx_mcds_log_feed.h"
 #include "ngx_mcds_log_read.h"
 
@@ -274,8 +275,13 @@ mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range)
 
     ngx_memzero(&follower, sizeof(ngx_mcds_log_follower_t));
 
-    (void) signal(SIGINT, mcds_log_signal);
-    (void) signal(SIGTERM, mcds_log_signal);
+    if (!mcds_signal_ignored(SIGINT)) {
+        (void) signal(SIGINT, mcds_log_signal);
+    }
+
+    if (!mcds_signal_ignored(SIGTERM)) {
+        (void) signal(SIGTERM, mcds_log_signal);
+    }
 
     follower.handler = mcds_log_batch;
     follower.data = ml;

@@ -35,6 +35,10 @@ mcds_signal_catch(int signo)
 {
     struct sigaction  sa;
 
+    if (mcds_signal_ignored(signo)) {
+        return;
+    }
+
     ngx_memzero(&sa, sizeof(struct sigaction));
 
     sa.sa_sigaction = mcds_signal_action;
@@ -42,6 +46,15 @@ mcds_signal_catch(int signo)
     (void) sigemptyset(&sa.sa_mask);
 
     (void) sigaction(signo, &sa, NULL);
+}
+
+
+ngx_uint_t
+mcds_signal_ignored(int signo)
+{
+    struct sigaction  sa;
+
+    return sigaction(signo, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN;
 }
 
 

@@ -25,9 +25,18 @@ typedef void (*mcds_signal_pt)(void *data, int signo, ngx_uint_t sent);
 void mcds_signal_begin(mcds_signal_pt handler, void *data);
 
 
-/* From now on, the handler of signals gets this signal. */
+/*
+ * From now on, the handler of signals gets this signal, unless the process that
+ * has started the tool ignores it, as nohup and shells do for commands in the
+ * background.
+ */
 
 void mcds_signal_catch(int signo);
+
+
+/* Returns 1 if the signal is ignored. */
+
+ngx_uint_t mcds_signal_ignored(int signo);
 
 
 #endif /* _MCDS_SIGNAL_H_INCLUDED_ */
