@@ -104,6 +104,18 @@ conf("mcds_pool main { server @{[server($old)]}; }");
 $r = $mcds->run('check');
 isnt($r->{code}, 0, 'too old') or diag($r->{out});
 
+# one that is to control the terminal: CSI in UTF-8, text from right to left
+
+my $text = "x\xc2\x9b2J\xe2\x80\xae";
+my $rude = $t->fake('rude', sub { "$text\r\n" });
+
+conf("mcds_pool main { server @{[server($rude)]}; }");
+$r = $mcds->run('check');
+like($r->{err}, qr/"x\\xc2\\x9b2J\\xe2\\x80\\xae"/,
+    'its reply is shown');
+unlike($r->{out} . $r->{err}, qr/[^\n\x20-\x7e]/,
+    'without control characters');
+
 conf('');
 $r = $mcds->run('check');
 is($r->{code}, 1, 'no pools');

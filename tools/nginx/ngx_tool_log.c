@@ -6,8 +6,7 @@
  */
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
+#include "mcds.h"
 
 
 #ifdef ngx_src_file
@@ -26,7 +25,8 @@ ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
 
 #endif
 {
-    u_char   *p, *last, *q, text[NGX_MAX_ERROR_STR];
+    char     *shown;
+    u_char   *p, *last, text[NGX_MAX_ERROR_STR];
     va_list   args;
 
     last = text + sizeof(text);
@@ -43,13 +43,11 @@ ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
         p = log->handler(log, p, last - p);
     }
 
-    for (q = text; q < p; q++) {
-        if (*q < 0x20 || *q == 0x7f) {
-            *q = '?';
-        }
-    }
+    shown = mcds_escape(text, p - text);
 
-    (void) fprintf(stderr, "mcds: %.*s\n", (int) (p - text), text);
+    (void) fprintf(stderr, "mcds: %s\n", shown);
+
+    free(shown);
 }
 
 
