@@ -110,6 +110,29 @@ is($r->{code}, 1, 'what is no number');
 like($r->{err}, qr/odd: not a number/, 'is called so');
 
 
+# of several pools: all are known before the first counter is changed
+
+my $several = $t->write_file('several.conf', "events { }\nhttp {\n"
+    . 'mcds_pool one { server 127.0.0.1:' . $m1->port() . "; }\n"
+    . 'mcds_pool two { server 127.0.0.1:' . $m2->port() . "; }\n"
+    . "mcds_counter \$a key=hits:/a pool=one;\n"
+    . "mcds_counter \$b key=hits:/b pool=two;\n}\n");
+my $tool = Test::Mcds::Tool->new($t, '-c', $several);
+
+$m1->set('hits:/a', 5);
+$m2->set('hits:/b', 6);
+
+$r = $tool->run('counter', 'reset', 'hits:/a', 'unknown');
+is($r->{code}, 2, 'a key of no known pool');
+like($r->{err}, qr/several pools/, 'is refused');
+is($m1->get('hits:/a'), 5, 'nothing is reset');
+is_deeply([map { $_->{value} } @{$tool->json('counter', 'get', 'hits:/a',
+    'hits:/b')}], [5, 6], 'each key in its pool');
+is($tool->run('counter', 'reset', 'hits:/a', 'hits:/b')->{code}, 0, 'reset');
+is(join(' ', map { $_->get('hits:/a') // (), $_->get('hits:/b') // () }
+    $m1, $m2), '', 'in both pools');
+
+
 # visitors, and what is viewed most
 
 my $v = $mcds->json('visitors', 'people')->[0];

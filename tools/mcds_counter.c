@@ -69,6 +69,19 @@ mcds_counter(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         mcds_usage(m, "%s does not accept --ttl", args[0].data);
     }
 
+    if (set || add) {
+        n = 2;
+    }
+
+    /*
+     * a key whose pool is not known ends the tool: no counter may have been
+     * changed by then
+     */
+
+    for (i = 1; i < n; i++) {
+        mcds_site_key_pool(m, "mcds_counter mcds_counter_api", &args[i]);
+    }
+
     list = json_array();
 
     for (i = 1; i < n; i++) {
@@ -77,7 +90,6 @@ mcds_counter(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         if (set || add) {
             o = set ? mcds_counter_set(m, &args[1], &args[2])
                     : mcds_counter_add(m, &args[1], &args[2]);
-            i = n;
 
         } else {
             o = get ? mcds_counter_get(m, &args[i])
