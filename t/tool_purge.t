@@ -202,4 +202,22 @@ like(seen($b, "$_/1"), qr/^(?:STALE|UPDATING) /,
     "$_ is shown while it is rebuilt") for '/signed', '/other';
 $o->release('*');
 
+
+# a pool without a server that is in use
+
+my $none = Test::Mcds::Tool->new($t, '-c', $t->write_file('down.conf',
+    "events { }\nhttp { mcds_pool main { server 127.0.0.1:1 down; } }\n"));
+
+$r = $none->run('--json', 'purge', url('/'), '--tag', 'red', '--all');
+
+is($r->{code}, 3, 'no server');
+unlike($r->{err}, qr/out of memory/, 'which is not for want of memory');
+
+my $list = eval { JSON::PP::decode_json($r->{out}) } // [];
+
+is_deeply([map { [$_->{tag}, $_->{all} ? 1 : 0, $_->{purged} ? 1 : 0] } @$list],
+    [[undef, 0, 0], ['red', 0, 0], [undef, 1, 0]], 'the result of each')
+    or diag($r->{out}, $r->{err});
+is(scalar(grep { $_->{error} } @$list), 3, 'with the reason');
+
 $t->done();

@@ -271,12 +271,16 @@ mcds_purge_record(mcds_t *m, json_t *list, char *kind, ngx_str_t *name)
                            m->o.drop ? NGX_MCDS_PURGE_DELETE
                                      : NGX_MCDS_PURGE_INVALIDATE,
                            mcds_now(), mcds_purge_record_done, &purged)
-        != NGX_OK)
+        == NGX_OK)
     {
-        mcds_no_memory();
-    }
+        mcds_wait(&purged.done);
 
-    mcds_wait(&purged.done);
+    } else {
+
+        /* all servers of the pool are down by configuration */
+
+        purged.rc = NGX_MCDS_DOWN;
+    }
 
     mcds_purge_result(m, o, &record, purged.rc, 1);
 
