@@ -26,6 +26,14 @@ my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
     my $headers = $q->{headers};
+
+    # a path for https alone, and the scheme as Rack 2 finds it
+
+    return { status => 301, headers => ['Cache-Control' => 'max-age=60',
+        Location => 'https://a/'] } if $q->{uri} =~ m{^/tls}
+        && ($headers->{'x-forwarded-scheme'} // $headers->{'x-forwarded-proto'}
+            // '') ne 'https';
+
     my ($method) = map { $headers->{$_} // () } 'x-http-method-override',
         'x-http-method', 'x-method-override';
     return {
@@ -97,8 +105,14 @@ for (
         'X-Forwarded-Prefix' => ''],
     ['twice', one('x-host', 'a') . one('x-host', 'b'), 'X-Host' => 'a',
         'X-Host' => 'b'],
-    ['only one of them differs', one('x-host', 'b'),
-        'X-Host' => "localhost:$port", 'X-Host' => 'b'],
+    ['only one of them differs', one('x-host', "localhost:$port")
+        . one('x-host', 'b'), 'X-Host' => "localhost:$port", 'X-Host' => 'b'],
+    ['one differs, and another repeats', one('x-forwarded-proto', 'https')
+        . one('x-forwarded-scheme', 'http'),
+        'X-Forwarded-Scheme' => 'http', 'X-Forwarded-Proto' => 'https'],
+    ['a list of pairs repeats', one('forwarded', 'proto=http')
+        . one('x-forwarded-proto', 'https'),
+        'X-Forwarded-Proto' => 'https', Forwarded => 'proto=http'],
     ['two', $evil . one('x-forwarded-proto', 'https'),
         'X-Forwarded-Host' => 'evil', 'X-Forwarded-Proto' => 'https'],
     ['in another order', $evil . one('x-forwarded-proto', 'https'),
@@ -173,6 +187,21 @@ for my $round (1, 2) {
 
     is($b->get('/apart', method => 'PURGE')->status(), 200,
         "$round: purged");
+}
+
+
+# what repeats nginx and contradicts the balancer makes a page of its own
+
+my @tls = ('X-Forwarded-Proto' => 'https');
+
+for my $more (['X-Forwarded-Scheme' => 'http'],
+    ['X-Forwarded-Ssl' => 'off'], [Forwarded => 'proto=http'])
+{
+    my $uri = "/tls/$more->[0]";
+
+    like(ask($uri, headers => [@tls, @$more]), qr/^MISS /, "$more->[0]");
+    like(ask($uri, headers => [@tls]), qr/^MISS \w+: a page$/,
+        'is not the page of others');
 }
 
 $t->done();

@@ -22,6 +22,8 @@ typedef struct {
 } ngx_http_mcds_forwarded_t;
 
 
+static ngx_uint_t ngx_http_mcds_forwarded_any(ngx_http_request_t *r,
+    ngx_http_mcds_forwarded_t *ctx);
 static ngx_str_t *ngx_http_mcds_forwarded_pass(ngx_http_request_t *r,
     ngx_http_mcds_forwarded_t *ctx, ngx_str_t *name);
 static ngx_uint_t ngx_http_mcds_forwarded_differs(ngx_http_request_t *r,
@@ -72,11 +74,16 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ctx.own.scheme.len = 0;
     ctx.len = 0;
 
-    name = ngx_http_mcds_forwarded_pass(r, &ctx, NULL);
-
-    if (name == NULL) {
+    if (!ngx_http_mcds_forwarded_any(r, &ctx)) {
         return NGX_OK;
     }
+
+    /*
+     * If one forwarding header differs, those that only repeat the request are
+     * written, too: an application may obey one of them instead.
+     */
+
+    name = ngx_http_mcds_forwarded_pass(r, &ctx, NULL);
 
     p = ngx_pnalloc(r->pool, ctx.len);
     if (p == NULL) {
@@ -98,6 +105,41 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     text->len = ctx.last - p;
 
     return NGX_OK;
+}
+
+
+/* returns 1 if a forwarding header of the request contradicts nginx */
+
+static ngx_uint_t
+ngx_http_mcds_forwarded_any(ngx_http_request_t *r,
+    ngx_http_mcds_forwarded_t *ctx)
+{
+    ngx_str_t        *name;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].hash == 0) {
+                continue;
+            }
+
+            name = ngx_mcds_forwarded_name(ctx->names, &h[i].key);
+
+            if (name
+                && ngx_http_mcds_forwarded_differs(r, ctx, name, &h[i].value))
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
 }
 
 
@@ -130,11 +172,7 @@ ngx_http_mcds_forwarded_pass(ngx_http_request_t *r,
 
             found = ngx_mcds_forwarded_name(ctx->names, &h[i].key);
 
-            if (found == NULL
-                || found < name
-                || !ngx_http_mcds_forwarded_differs(r, ctx, found,
-                                                    &h[i].value))
-            {
+            if (found == NULL || found < name) {
                 continue;
             }
 

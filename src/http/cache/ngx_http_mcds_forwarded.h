@@ -29,9 +29,9 @@ ngx_uint_t ngx_http_mcds_overridden(ngx_http_request_t *r);
 
 
 /*
- * Sets *text to the headers named by mcds_cache_forwarded_headers whose values
- * differ from the values that nginx knows itself; empty, without an
- * allocation, if there are none.  Two requests have the same text only if
+ * Sets *text to the headers named by mcds_cache_forwarded_headers; empty,
+ * without an allocation, if no value differs from what nginx knows itself.
+ * Two requests have the same text only if
  * these headers are equal, up to the order of headers with different names.  A
  * page that was made for one text must not be served for another.  The text is
  * allocated from r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
