@@ -28,8 +28,9 @@ my $n = 0;
 # what there is always, and wherever anything of mcds is in use
 
 my %always = (
-    header => 'header_filter invalidate_header_filter coding_header_filter',
-    body => 'body_filter invalidate_body_filter',
+    header => 'header_filter init_header_filter invalidate_header_filter '
+        . 'coding_header_filter',
+    body => 'body_filter init_body_filter invalidate_body_filter',
 );
 
 my %used = (%always, precontent => 'start_handler decide_handler');
@@ -41,9 +42,7 @@ for (
     ['a counter of responses', 'mcds_counter $n key=n statuses=200;', %used,
         log => 'counting_log'],
     ['a counter with a first number',
-        'mcds_counter $n key=n; mcds_counter_init $n /n;', %used,
-        header => $used{header} =~ s/ / init_header_filter /r,
-        body => $used{body} =~ s/ / init_body_filter /r],
+        'mcds_counter $n key=n; mcds_counter_init $n /n;', %used],
     ['a lock', 'mcds_lock key;', %used,
         precontent => "lock_handler $used{precontent}"],
     ['a log', 'mcds_log live combined;', %used, log => 'log_handler'],

@@ -22,7 +22,7 @@ my $workers = $t->workers(2);
 my $m = $t->memcached('m');
 my $m2 = $t->memcached('m2');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] },
-    paths => { '/load' => { delay => 0.03,
+    paths => { '/number' => { body => 1000 }, '/load' => { delay => 0.03,
         headers => ['Cache-Control' => 'max-age=1'] } });
 
 my $conf = <<'EOT';
@@ -44,6 +44,14 @@ http {
         location /count {
             mcds_counter $n key=$uri;
             mcds_return  200 "$n";
+        }
+        location /init {
+            mcds_counter      $i key=init:$arg_k;
+            mcds_counter_init $i /number;
+            mcds_return       200 "$i";
+        }
+        location /number {
+            proxy_pass      http://127.0.0.1:%%PORT_o%%;
         }
         location /other {
             mcds_cache      other;
@@ -195,6 +203,7 @@ for my $case (@broken) {
     $a->get("/$uri");
     ok(wait_for(sub { defined $m->get("<>/$uri") }, 2),
         "$name: and they store");
+    is($a->get("/init?k=$uri")->body(), 1001, "$name: and begin a counter");
 }
 
 

@@ -114,10 +114,6 @@ ngx_http_mcds_counting_init(ngx_conf_t *cf)
         *h = ngx_http_mcds_counting_log;
     }
 
-    if (nmcf->inits) {
-        ngx_http_mcds_counter_init_filters();
-    }
-
     return NGX_OK;
 }
 

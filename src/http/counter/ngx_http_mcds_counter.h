@@ -57,8 +57,6 @@ typedef struct {
                                              counters or mcds_counter_api */
     ngx_uint_t                  responses;  /* 1: at least one counter counts
                                                responses by their status */
-    ngx_uint_t                  inits;    /* 1: at least one counter has a URI
-                                             for its initial number */
 } ngx_http_mcds_counter_main_t;
 
 
@@ -271,11 +269,13 @@ ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * Adds the filters that read the initial number of a counter from a response;
- * call this once for each configuration.
+ * Adds the filters that read the initial number of a counter from a response,
+ * to every configuration, even one without such counters: the chain of filters
+ * belongs to the master process, and a configuration that is refused later
+ * changes it, too.  The counter's module calls this at the end of http.
  */
 
-void ngx_http_mcds_counter_init_filters(void);
+ngx_int_t ngx_http_mcds_counter_init_filters(ngx_conf_t *cf);
 
 
 /* the content handler of the directive mcds_return */

@@ -249,16 +249,25 @@ ngx_http_mcds_init_find(ngx_http_request_t *r)
 }
 
 
-void
-ngx_http_mcds_counter_init_filters(void)
+ngx_int_t
+ngx_http_mcds_counter_init_filters(ngx_conf_t *cf)
 {
-    ngx_queue_init(&ngx_http_mcds_inits);
+    /*
+     * the queue has the requests of this process, which may be reading a new
+     * configuration itself
+     */
+
+    if (ngx_http_mcds_inits.next == NULL) {
+        ngx_queue_init(&ngx_http_mcds_inits);
+    }
 
     ngx_http_next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = ngx_http_mcds_init_header_filter;
 
     ngx_http_next_body_filter = ngx_http_top_body_filter;
     ngx_http_top_body_filter = ngx_http_mcds_init_body_filter;
+
+    return NGX_OK;
 }
 
 

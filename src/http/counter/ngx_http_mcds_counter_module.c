@@ -88,7 +88,7 @@ static ngx_command_t  ngx_http_mcds_counter_commands[] = {
 
 static ngx_http_module_t  ngx_http_mcds_counter_module_ctx = {
     ngx_http_mcds_counter_preconfigure,    /* preconfiguration */
-    NULL,                                  /* postconfiguration */
+    ngx_http_mcds_counter_init_filters,    /* postconfiguration */
 
     ngx_http_mcds_counter_create_main_conf, /* create main configuration */
     NULL,                                  /* init main configuration */

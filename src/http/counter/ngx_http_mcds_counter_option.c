@@ -75,8 +75,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_buffer_params[] = {
 char *
 ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_counter_t       *counter;
-    ngx_http_mcds_counter_main_t  *nmcf;
+    ngx_http_mcds_counter_t  *counter;
 
     counter = ngx_http_mcds_counter_find(cf, conf, cmd);
     if (counter == NULL) {
@@ -94,12 +93,6 @@ ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         || ngx_http_mcds_counter_init_check(cf, cmd, counter) != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
-    }
-
-    if (counter->init) {
-        nmcf = ngx_http_conf_get_module_main_conf(cf,
-                                                  ngx_http_mcds_counter_module);
-        nmcf->inits = 1;
     }
 
     return NGX_CONF_OK;
