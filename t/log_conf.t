@@ -60,6 +60,10 @@ for my $row (
         qr/"mcds_log_api" directive is duplicate/],
     ['server { mcds_log_api a; }',
         qr/"mcds_log_api" directive is not allowed here/],
+    ['mcds_log off f;',
+        qr/"mcds_log" directive "off" takes no further parameter in /],
+    ['mcds_log a f; mcds_log off combined;',
+        qr/"mcds_log" directive "off" takes no further parameter in /],
     ["mcds_pool b { server 127.0.0.1:1; } mcds_log a f;",
         qr/"mcds_log" needs a "mcds_use" to choose one of 2 pools,$place/],
 ) {

@@ -112,7 +112,7 @@ ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ccf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_cache_module);
 
-    rv = ngx_http_mcds_param_off(cf, &ccf->compress, 0);
+    rv = ngx_http_mcds_param_off(cf, &ccf->compress);
 
     if (rv != NGX_CONF_OK || ccf->compress == NULL) {
         return rv;

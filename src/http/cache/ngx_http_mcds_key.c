@@ -734,7 +734,7 @@ ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     char                      *rv;
     ngx_http_mcds_key_args_t  *args;
 
-    rv = ngx_http_mcds_param_off(cf, &ccf->key_args, 0);
+    rv = ngx_http_mcds_param_off(cf, &ccf->key_args);
 
     if (rv != NGX_CONF_OK || ccf->key_args == NULL) {
         return rv;

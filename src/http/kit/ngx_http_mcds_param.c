@@ -348,7 +348,7 @@ ngx_http_mcds_is_off(ngx_conf_t *cf)
 
 
 char *
-ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name)
+ngx_http_mcds_param_off(ngx_conf_t *cf, void *field)
 {
     void **p = field;
 
@@ -363,7 +363,7 @@ ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name)
     if (ngx_http_mcds_is_off(cf)) {
         *p = NULL;
 
-    } else if (!name && ngx_http_mcds_is(&arg[1], "off")) {
+    } else if (ngx_http_mcds_is(&arg[1], "off")) {
         return "\"off\" takes no further parameter";
     }
 
@@ -374,6 +374,8 @@ ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name)
 char *
 ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size)
 {
+    ngx_str_t  *arg;
+
     if (ngx_http_mcds_is_off(cf)) {
 
         if (*list != NGX_CONF_UNSET_PTR) {
@@ -382,6 +384,12 @@ ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size)
 
         *list = NULL;
         return NGX_CONF_OK;
+    }
+
+    arg = cf->args->elts;
+
+    if (ngx_http_mcds_is(&arg[1], "off")) {
+        return "\"off\" takes no further parameter";
     }
 
     if (*list == NULL) {

@@ -146,21 +146,20 @@ ngx_uint_t ngx_http_mcds_is_off(ngx_conf_t *cf);
 
 /*
  * Call this first in the setter of a directive that a block of the
- * configuration may have once, and that may be "off": refuses a duplicate, and
- * sets *field to NULL for "off".  field: a pointer that is NGX_CONF_UNSET_PTR
- * before.  name: if 1, "off" in front of other arguments is an ordinary name,
- * not an error.  Returns the result for the setter to return unless the result
- * is NGX_CONF_OK.
+ * configuration may have once, and that may be "off": refuses a duplicate and
+ * "off" in front of other arguments, and sets *field to NULL for "off".  field:
+ * a pointer that is NGX_CONF_UNSET_PTR before.  Returns the result for the
+ * setter to return unless the result is NGX_CONF_OK.
  */
 
-char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name);
+char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field);
 
 /*
  * Call this first in the setter of a directive that a block of the
  * configuration may have several times: for the first of these directives,
  * creates the block's list of them, with elements of size bytes; "off" sets the
- * list to NULL.  Returns the result for the setter to return unless the result
- * is NGX_CONF_OK.
+ * list to NULL, and is refused in front of other arguments.  Returns the result
+ * for the setter to return unless the result is NGX_CONF_OK.
  */
 
 char *ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size);

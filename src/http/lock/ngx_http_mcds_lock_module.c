@@ -165,7 +165,7 @@ ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_str_t                  *value;
     ngx_http_mcds_lock_conf_t  *lock;
 
-    rv = ngx_http_mcds_param_off(cf, &llcf->lock, 1);
+    rv = ngx_http_mcds_param_off(cf, &llcf->lock);
 
     if (rv != NGX_CONF_OK || llcf->lock == NULL) {
         return rv;

@@ -210,7 +210,7 @@ ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
         return ngx_http_mcds_writeback_of(cf, cmd);
     }
 
-    rv = ngx_http_mcds_param_off(cf, &wcf->writeback, 0);
+    rv = ngx_http_mcds_param_off(cf, &wcf->writeback);
 
     if (rv != NGX_CONF_OK || wcf->writeback == NULL) {
         return rv;
