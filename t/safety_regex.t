@@ -78,4 +78,24 @@ for my $row (
     is($r->body() =~ s/^\d+ of //r, "/$want", "$name: the same page");
 }
 
+
+# one expression, with and without case: two locations for one key
+
+my $case = $t->nginx('case', $conf =~ s/%%MORE%%/<<'EOT'/er
+        location ~ ^/show { proxy_pass http://127.0.0.1:%%PORT_o%%/a$uri; }
+        location ~* ^/show { proxy_pass http://127.0.0.1:%%PORT_o%%/b$uri; }
+EOT
+    =~ s/(mcds_cache_key) \$request_uri/$1 \$arg_id/r);
+
+for my $status ('MISS', 'HIT') {
+    for my $row (['/show', '/a/show'], ['/SHOW', '/b/SHOW']) {
+        my ($uri, $want) = @$row;
+        my $r;
+
+        ok(wait_for(sub { ($r = $case->get("$uri?id=1"))->header('X-Cache')
+            eq $status }), "$uri: $status");
+        is($r->body() =~ s/^\d+ of //r, $want, "$uri: its own page");
+    }
+}
+
 $t->done();

@@ -99,10 +99,11 @@ typedef enum {
      |NGX_HTTP_UPSTREAM_FT_HTTP_504)
 
 
-typedef struct ngx_http_mcds_site_s      ngx_http_mcds_site_t;
-typedef struct ngx_http_mcds_key_args_s  ngx_http_mcds_key_args_t;
-typedef struct ngx_http_mcds_purge_s     ngx_http_mcds_purge_t;
-typedef struct ngx_http_mcds_compress_s  ngx_http_mcds_compress_t;
+typedef struct ngx_http_mcds_cache_conf_s  ngx_http_mcds_cache_conf_t;
+typedef struct ngx_http_mcds_site_s        ngx_http_mcds_site_t;
+typedef struct ngx_http_mcds_key_args_s    ngx_http_mcds_key_args_t;
+typedef struct ngx_http_mcds_purge_s       ngx_http_mcds_purge_t;
+typedef struct ngx_http_mcds_compress_s    ngx_http_mcds_compress_t;
 
 
 typedef struct {
@@ -114,7 +115,7 @@ typedef struct {
 } ngx_http_mcds_cache_main_t;
 
 
-typedef struct {
+struct ngx_http_mcds_cache_conf_s {
     ngx_str_t                   cache;    /* argument of mcds_cache: "on",
                                              "off", or a pool */
     ngx_http_mcds_place_t       cache_place;
@@ -135,6 +136,12 @@ typedef struct {
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_uint_t                  blocks;   /* number of "if" and "limit_except"
                                              blocks in the location so far */
+    ngx_http_mcds_cache_conf_t  *regexes; /* the locations with a regular
+                                             expression in the location so far,
+                                             latest first, by regex_next */
+    ngx_http_mcds_cache_conf_t  *regex_next;
+    ngx_str_t                  *regex;    /* the location's regular expression;
+                                             NULL: it has none */
 
     ngx_http_complex_value_t   *cache_key;   /* value of mcds_cache_key; NULL:
                                                 the default key */
@@ -223,7 +230,7 @@ typedef struct {
                                                 own name */
     ngx_mcds_stat_t            *zone;     /* the cache statistics of the
                                              location, or NULL */
-} ngx_http_mcds_cache_conf_t;
+};
 
 
 /*

@@ -14,6 +14,10 @@
 #include "ngx_http_mcds_route.h"
 
 
+#if (NGX_PCRE)
+static ngx_uint_t ngx_http_mcds_route_regex(ngx_http_mcds_cache_conf_t *prev,
+    ngx_http_mcds_cache_conf_t *conf, ngx_str_t *regex);
+#endif
 static void ngx_http_mcds_route(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, u_char *route);
 static ngx_uint_t ngx_http_mcds_route_plain(ngx_http_request_t *r,
@@ -70,6 +74,7 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 #if (NGX_PCRE)
     } else if (clcf->regex) {
         kind = '~';
+        n = ngx_http_mcds_route_regex(prev, conf, &clcf->name);
 #endif
 
     } else {
@@ -84,6 +89,37 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
     ngx_md5_update(&md5, clcf->name.data, clcf->name.len);
     ngx_md5_final(conf->route, &md5);
 }
+
+
+#if (NGX_PCRE)
+
+/*
+ * Returns the number of locations beside this one that come before it and have
+ * the same regular expression.  One of them is "~" and another one "~*": nginx
+ * keeps neither in the location, and would not choose a repeated one.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_route_regex(ngx_http_mcds_cache_conf_t *prev,
+    ngx_http_mcds_cache_conf_t *conf, ngx_str_t *regex)
+{
+    ngx_uint_t                   n;
+    ngx_http_mcds_cache_conf_t  *other;
+
+    n = 0;
+
+    for (other = prev->regexes; other; other = other->regex_next) {
+        n += ngx_mcds_same(other->regex, regex);
+    }
+
+    conf->regex = regex;
+    conf->regex_next = prev->regexes;
+    prev->regexes = conf;
+
+    return n;
+}
+
+#endif
 
 
 void
