@@ -30,6 +30,10 @@
 
 
 static size_t ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot);
+static ngx_int_t ngx_mcds_page_hold(ngx_mcds_page_t *page,
+    ngx_mcds_snapshot_t *snapshot, ngx_atomic_uint_t purges);
+static void ngx_mcds_page_put(ngx_mcds_page_t *page,
+    ngx_mcds_snapshot_t *snapshot);
 static void ngx_mcds_page_file(ngx_mcds_page_t *page);
 
 
@@ -56,6 +60,21 @@ void
 ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
     ngx_atomic_uint_t purges)
 {
+    if (ngx_mcds_page_hold(page, snapshot, purges) == NGX_OK) {
+        ngx_mcds_page_put(page, snapshot);
+    }
+}
+
+
+/*
+ * Keeps a copy of a page in this worker alone.  Returns NGX_DECLINED if there
+ * is no such copy, or if this worker had it before.
+ */
+
+static ngx_int_t
+ngx_mcds_page_hold(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
+    ngx_atomic_uint_t purges)
+{
     size_t            size;
     ngx_queue_t      *q;
     ngx_mcds_page_t  *last;
@@ -69,14 +88,14 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
         || ngx_mcds_page_weight(snapshot) > size / 8)
     {
         ngx_mcds_page_drop(page);
-        return;
+        return NGX_DECLINED;
     }
 
     page->mine_asked = ngx_mcds_clock(ngx_current_msec);
     page->mine_purges = purges;
 
     if (page->mine == snapshot) {
-        return;
+        return NGX_DECLINED;
     }
 
     ngx_mcds_page_drop(page);
@@ -91,21 +110,25 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 
     ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
-    /*
-     * other workers do not get a copy of a page that was purged while it was
-     * being read
-     */
-
-    if (purges == ngx_mcds_local_purges(page->place)) {
-        (void) ngx_mcds_local_put(ngx_mcds_page_id(page), snapshot->value,
-                                  &snapshot->item_id);
-    }
-
     while (ngx_mcds_pages_kept > size) {
         q = ngx_queue_last(&ngx_mcds_pages_mine);
         last = ngx_queue_data(q, ngx_mcds_page_t, mine_lru);
 
         ngx_mcds_page_drop(last);
+    }
+
+    return NGX_OK;
+}
+
+
+/* gives a copy of this worker to the others, unless the page was purged */
+
+static void
+ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
+{
+    if (page->mine_purges == ngx_mcds_local_purges(page->place)) {
+        (void) ngx_mcds_local_put(ngx_mcds_page_id(page), snapshot->value,
+                                  &snapshot->item_id);
     }
 }
 
@@ -113,9 +136,33 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 void
 ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    ngx_mcds_page_keep(page, snapshot, ngx_mcds_local_purges(page->place));
+    /* the age of the copy in shared memory (mcds_zone) goes on */
+
+    (void) ngx_mcds_page_hold(page, snapshot,
+                              ngx_mcds_local_purges(page->place));
 
     page->mine_asked = ngx_mcds_clock(ngx_current_msec) - NGX_MCDS_KEPT;
+}
+
+
+void
+ngx_mcds_page_keep_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
+{
+    uint64_t  now;
+
+    now = ngx_mcds_clock(ngx_current_msec);
+    page->mine_purges = purges;
+
+    /*
+     * when memcached confirms a copy of this worker for the first time, the
+     * copy in shared memory (mcds_zone) counts as a new one, too
+     */
+
+    if (now - page->mine_asked >= NGX_MCDS_KEPT) {
+        ngx_mcds_page_put(page, page->mine);
+    }
+
+    page->mine_asked = now;
 }
 
 

@@ -43,6 +43,15 @@ void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page,
     ngx_mcds_snapshot_t *snapshot);
 
 
+/*
+ * Call this when memcached has confirmed the copy of a page that this worker
+ * keeps; "purges" is as above.
+ */
+
+void ngx_mcds_page_keep_confirmed(ngx_mcds_page_t *page,
+    ngx_atomic_uint_t purges);
+
+
 /* Drops the copy of a page that this worker keeps, if there is one. */
 
 void ngx_mcds_page_drop(ngx_mcds_page_t *page);

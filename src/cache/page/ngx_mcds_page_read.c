@@ -225,8 +225,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
         snapshot = ngx_mcds_page_kept(page, &item_id);
 
         if (snapshot) {
-            page->mine_asked = ngx_mcds_clock(ngx_current_msec);
-            page->mine_purges = read->purges;
+            ngx_mcds_page_keep_confirmed(page, read->purges);
 
         } else {
 
