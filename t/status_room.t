@@ -132,6 +132,26 @@ is($m->stats()->{cmd_get}, $asked, 'there are copies');
 
 ok(wait_for(sub { grep { $_ eq '<a>/many/400/50' } hot() }), 'and hot keys');
 
+# new names that nginx refuses after it has read them: those that run stay
+
+$t->allow(qr/no\/such\/socket/);
+$h->get('/many/1') for 1 .. 3;
+is(hits('a /many/1', 2), 2, 'a name that has statistics');
+
+my $generation = status($h)->{generation};
+my $other = conf(1, map { "/other/$_" } 1 .. 400)
+    =~ s/listen/listen unix:%%DIR%%\/no\/such\/socket; listen/r;
+
+ok(!$h->conf($other)->reload(), "refused, $_") for 1 .. 3;
+$h->get('/many/1');
+is(hits('a /many/1', 3), 3, 'it keeps them');
+
+ok($h->conf(conf(1, map { "/many/$_" } 1 .. 400))->reload(wait_old => 1),
+    'and over the next reload');
+$h->get('/many/1');
+is(hits('a /many/1', 4), 4, 'as well');
+is(status($h)->{generation}, $generation + 1, 'which is the next one');
+
 # what a worker needs for that
 
 for (['128k', 1], ['148k', 0]) {

@@ -31,6 +31,7 @@ static void *ngx_http_mcds_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_mcds_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
+static ngx_int_t ngx_http_mcds_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_mcds_init_process(ngx_cycle_t *cycle);
 static void ngx_http_mcds_files(ngx_cycle_t *cycle);
 static void ngx_http_mcds_exit_process(ngx_cycle_t *cycle);
@@ -91,7 +92,7 @@ ngx_module_t  ngx_http_mcds_module = {
     ngx_http_mcds_commands,                /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
+    ngx_http_mcds_init_module,             /* init module */
     ngx_http_mcds_init_process,            /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
@@ -282,6 +283,21 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_init_module(ngx_cycle_t *cycle)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
+
+    if (mmcf) {
+        ngx_http_mcds_zone_accept(mmcf);
+    }
+
+    return NGX_OK;
 }
 
 

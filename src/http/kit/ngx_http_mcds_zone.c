@@ -25,7 +25,7 @@
  * the version of the layout of the shared memory zone (mcds_zone); increase it
  * when the layout changes: a new binary of nginx then drops the old content
  */
-#define NGX_HTTP_MCDS_ZONE_LAYOUT 10
+#define NGX_HTTP_MCDS_ZONE_LAYOUT 11
 
 /*
  * The shares of statistics, of the statistics of servers, and of hot keys
@@ -59,7 +59,11 @@ typedef struct {
     ngx_atomic_t             sequences[NGX_HTTP_MCDS_SEQUENCES];
 
     time_t                   since;
-    ngx_uint_t               generation;
+    ngx_uint_t               running;    /* generation of the configuration
+                                            that nginx runs, 0 at first */
+    ngx_uint_t               generation; /* generation of the last
+                                            configuration that was read; nginx
+                                            may have refused it */
     ngx_mcds_stat_shared_t  *stats[NGX_MCDS_STAT_FAMILIES];
                                          /*
                                           * lists of the statistics, also those
@@ -317,7 +321,9 @@ ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
     all = &mmcf->stats;
     shared = shpool->data;
 
-    all->generation = ++shared->generation;
+    shared->generation = shared->running + 1;
+
+    all->generation = shared->generation;
     all->since = shared->since;
 
     for (i = 0; i < NGX_MCDS_STAT_FAMILIES; i++) {
@@ -592,6 +598,21 @@ ngx_http_mcds_zone_room(void *data, size_t size)
     shared = shpool->data;
 
     return ngx_mcds_local_room(shared->local, shpool, size);
+}
+
+
+void
+ngx_http_mcds_zone_accept(ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_slab_pool_t         *shpool;
+    ngx_http_mcds_shared_t  *shared;
+
+    if (mmcf->zone) {
+        shpool = (ngx_slab_pool_t *) mmcf->zone->shm.addr;
+        shared = shpool->data;
+
+        shared->running = mmcf->stats.generation;
+    }
 }
 
 

@@ -39,6 +39,14 @@ ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 
 /*
+ * Call this when nginx has accepted the configuration, after the last step that
+ * can fail: a configuration that nginx refuses later than the zone was
+ * initialized is no generation of the statistics.
+ */
+
+void ngx_http_mcds_zone_accept(ngx_http_mcds_main_conf_t *mmcf);
+
+/*
  * Call this when a worker starts: connects the statistics, the hot keys and the
  * copies of pages of this process to the shared memory zone (mcds_zone).
  */
