@@ -100,6 +100,13 @@ for (
         server => "location /x { $lines }"), $message, $lines);
 }
 
+my ($line) = $t->conf_error(http => 'mcds_pool main { server 127.0.0.1:1; }',
+    server => "location /x {\nmcds_status_host a /a;\n}\nlocation /y { }\n")
+    =~ /which has no "mcds_status",? in \S+:(\d+)$/m;
+
+is(($t->read_file('conf_test/nginx.conf') =~ /^(.*)$/mg)[($line // 1) - 1],
+    'mcds_status_host a /a;', 'and where');
+
 $t->done();
 
 

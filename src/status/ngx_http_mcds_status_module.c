@@ -21,6 +21,7 @@ typedef struct {
                                            NGX_HTTP_MCDS_STATUS_AUTO */
     ngx_array_t              *hosts;    /* other hosts of the site, array of
                                            ngx_http_mcds_status_host_t */
+    ngx_http_mcds_place_t     host_place;
 } ngx_http_mcds_status_conf_t;
 
 
@@ -134,9 +135,10 @@ ngx_http_mcds_status_merge_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     if (conf->hosts && !conf->on) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"mcds_status_host\" in location \"%V\", which "
-                           "has no \"mcds_status\"", &clcf->name);
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"mcds_status_host\" in location \"%V\", which has no "
+                      "\"mcds_status\", in %V:%ui", &clcf->name,
+                      &conf->host_place.file, conf->host_place.line);
         return NGX_CONF_ERROR;
     }
 
@@ -212,6 +214,8 @@ ngx_http_mcds_status_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (scf->hosts == NULL) {
             return NGX_CONF_ERROR;
         }
+
+        ngx_http_mcds_set_place(cf, &scf->host_place);
     }
 
     host = scf->hosts->elts;
