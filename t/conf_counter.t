@@ -27,6 +27,8 @@ my @right = (
     'mcds_counter $n;', 'mcds_counter $n key=$uri$is_args$args;',
     'mcds_counter $n key=a; mcds_counter $p key=a;', 'mcds_counter off;',
     'mcds_counter $n; location /in { mcds_counter off; }',
+    'mcds_counter off; mcds_visitor_counter off;',
+    'mcds_counter off; location /in { mcds_counter off; }',
     'mcds_counter $n; location /in { mcds_counter $n key=b; }',
     map({ "mcds_counter \$n $_;" }
         'by=2', 'by=-1', 'by=1000000000000000000', 'by=$arg_n', 'by=-$arg_n',
@@ -186,6 +188,8 @@ my @wrong = (
     ['mcds_counter $n; mcds_counter $n;', 'mcds_counter', '"$n"', 'twice'],
     ['mcds_counter $n; mcds_counter off;', 'mcds_counter off', 'beside'],
     ['mcds_counter off; mcds_counter $n;', 'mcds_counter $n', 'beside'],
+    ['mcds_counter off; mcds_counter off;',
+        '"mcds_counter" directive is duplicate'],
     ['mcds_counter $n; mcds_visitor_counter $n;', 'mcds_visitor_counter',
         '"$n"', 'twice'],
     ['mcds_counter $host;', '"host"'],

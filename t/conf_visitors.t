@@ -112,6 +112,7 @@ my @lines = (
     ['mcds_counter $n; mcds_visitor_counter $n;', '"$n"', 'twice'],
     ['mcds_visitor_counter $n; mcds_visitor_counter off;', 'beside'],
     ['mcds_visitor_counter off; mcds_visitor_counter $n;', 'beside'],
+    ['mcds_visitor_counter off; mcds_visitor_counter off;', 'is duplicate'],
     ['mcds_visitor_counter $n; mcds_visitor_counter $p window=1h;',
         '"$host"', 'another window'],
     ['mcds_visitor_counter $n; mcds_visitor_counter $p slots=1 read;',

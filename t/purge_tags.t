@@ -213,8 +213,19 @@ stored('/odd?tags=,,a,%20,a');
 like(page_decode($m->get(key('/odd?tags=,,a,%20,a')))->{ext},
     qr/localhost tag:a$/, 'each once');
 
-like($t->conf_error(location => 'mcds_cache_tag a; mcds_cache_tag off;'),
-    qr/"mcds_cache_tag" directive is "off" beside tags/, 'off and on');
+for (['a; mcds_cache_tag off', 'is "off" beside tags'],
+    ['off; mcds_cache_tag a', 'is "off" beside tags'],
+    ['off; mcds_cache_tag on', 'is "off" beside tags'],
+    ['off; mcds_cache_tag off', 'is duplicate'],
+    ['off news', 'is "off" beside tags'], ['news off', 'is "off" beside tags'],
+    ['on off', 'is "off" beside tags'], ['on news', 'is "on" beside tags'],
+    ['news on', 'is "on" beside tags'])
+{
+    my ($text, $message) = @$_;
+
+    like($t->conf_error(location => "mcds_cache_tag $text;"),
+        qr/"mcds_cache_tag" directive $message in /, $text);
+}
 
 # an item with more tags than anybody may give: not a page
 

@@ -47,24 +47,34 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t                         *value;
-    ngx_uint_t                         i;
+    ngx_uint_t                         i, on, off;
     ngx_http_complex_value_t          *cv;
     ngx_http_compile_complex_value_t   ccv;
 
     value = cf->args->elts;
 
-    if (cf->args->nelts == 2 && ngx_http_mcds_is(&value[1], "off")) {
-        if (ccf->tags != NGX_CONF_UNSET_PTR) {
-            return "is \"off\" beside tags";
-        }
+    for (i = 1, on = 0, off = 0; i < cf->args->nelts; i++) {
+        on |= ngx_http_mcds_is(&value[i], "on");
+        off |= ngx_http_mcds_is(&value[i], "off");
+    }
 
+    if (ccf->tags == NULL && off && cf->args->nelts == 2) {
+        return "is duplicate";
+    }
+
+    if (ccf->tags == NULL
+        || (off && (ccf->tags != NGX_CONF_UNSET_PTR || cf->args->nelts > 2)))
+    {
+        return "is \"off\" beside tags";
+    }
+
+    if (off) {
         ccf->tags = NULL;
-
         return NGX_CONF_OK;
     }
 
-    if (ccf->tags == NULL) {
-        return "is \"off\" beside tags";
+    if (on && cf->args->nelts > 2) {
+        return "is \"on\" beside tags";
     }
 
     if (ccf->tags == NGX_CONF_UNSET_PTR) {
@@ -75,18 +85,12 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    for (i = 1; i < cf->args->nelts; i++) {
+    /*
+     * with "mcds_cache_tag on", pages have only the tag of their host and the
+     * tag "all"
+     */
 
-        if (cf->args->nelts == 2
-            && value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0)
-        {
-            /*
-             * "mcds_cache_tag on": pages have only the tag of their host and
-             * the tag "all"
-             */
-
-            break;
-        }
+    for (i = 1; i < cf->args->nelts && !on; i++) {
 
         cv = ngx_array_push(ccf->tags);
         if (cv == NULL) {

@@ -66,6 +66,8 @@ typedef struct {
     ngx_array_t                *counters; /* the counters of the location, array
                                              of ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
+    ngx_command_t              *off;      /* the directive that is "off" on this
+                                             level, or NULL */
     ngx_mcds_stat_t           **counter_stats;  /* the statistics of each
                                                    counter of the location */
     ngx_http_mcds_writeback_t  *writeback;   /* the destination to which

@@ -353,6 +353,10 @@ char *
 ngx_http_mcds_counter_off(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
     ngx_command_t *cmd)
 {
+    if (ncf->off == cmd) {
+        return "is duplicate";
+    }
+
     if (ncf->counters != NGX_CONF_UNSET_PTR && ncf->counters) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V off\" beside counters of the same level",
@@ -361,6 +365,7 @@ ngx_http_mcds_counter_off(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
     }
 
     ncf->counters = NULL;
+    ncf->off = cmd;
 
     return NGX_CONF_OK;
 }
