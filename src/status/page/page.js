@@ -363,7 +363,7 @@ function serverOf(now, pool, server, then, seconds) {
     return { pool, name: server.name, state: seen[0], text: seen[1], open,
         workers: now.json.workers, since, probe, operations, errors: failing,
         kinds: errors, why: cause(server.connections.lost,
-            then && then.connections.lost) };
+            then && then.connections && then.connections.lost) };
 }
 
 // how full it is, and what it has to throw away for that
