@@ -49,6 +49,7 @@ http {
         location /odd/2 { mcds_cache on; mcds_cache_label "a\xff"; }
         location /odd/3 { mcds_cache on; mcds_cache_label "a?"; }
         location /odd/4 { mcds_cache on; mcds_cache_label "\xc3\xa9"; }
+        location /odd/5 { mcds_cache on; mcds_cache_label "a\x5c\x5cxff"; }
 
         location /outer {
             mcds_status;
@@ -99,7 +100,8 @@ $series{$_}++ for $h->get('/prometheus')->body() =~ /^(mcds_.*) \S+$/mg;
 is(join(' ', grep { $series{$_} > 1 } sort keys %series), '',
     'each series once');
 is(join(' ', sort map { /^mcds_cache_purges_total\{cache="(.*)"\}/ ? $1 : () }
-    keys %series), join(' ', 'a?', 'a\\\\xfe', 'a\\\\xff', "\xc3\xa9"),
+    keys %series), join(' ', 'a?', 'a\\\\xff', "\xc3\xa9",
+        "\xef\xbf\xbda\\\\xfe", "\xef\xbf\xbda\\\\xff"),
     'by their bytes');
 
 # filters

@@ -69,7 +69,8 @@ is($? >> 8, 0, 'and says so');
 like($text, qr/^mcds_build_info\{version="[\d.]+",nginx="[\d.]+"\} 1$/m,
     'versions');
 like($text, qr/^mcds_cache_requests_total\{
-    cache="q\\"s\\\\l\\n\\\\xff\\\\xc3\\\\xa9",status="miss"\}\ 1$/mx,
+    cache="\xef\xbf\xbdq\\"s\\\\l\\n\\\\xff\\\\xc3\\\\xa9",
+    status="miss"\}\ 1$/mx,
     'an odd name');
 
 my %seen;

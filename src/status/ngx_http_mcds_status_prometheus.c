@@ -20,6 +20,10 @@
  */
 #define NGX_HTTP_MCDS_STATUS_ESCAPED  5
 
+/* U+FFFD, in front of the escaped value of a label that is not UTF-8 */
+
+#define NGX_HTTP_MCDS_STATUS_ODD      "\xef\xbf\xbd"
+
 
 /* a gauge of a memcached server: a metric that is not a sum */
 
@@ -266,7 +270,9 @@ ngx_http_mcds_status_labels(ngx_http_mcds_status_text_t *text,
         name = &stat[i]->name;
         pool = &stat[i]->pool;
 
-        p = ngx_pnalloc(text->pool, sizeof("pool=\"\",=\"\"")
+        p = ngx_pnalloc(text->pool, sizeof("pool=\"\",=\"\""
+                                           NGX_HTTP_MCDS_STATUS_ODD
+                                           NGX_HTTP_MCDS_STATUS_ODD)
                                     + ngx_strlen(of->label)
                                     + NGX_HTTP_MCDS_STATUS_ESCAPED
                                       * (name->len + pool->len));
@@ -295,7 +301,7 @@ ngx_http_mcds_status_labels(ngx_http_mcds_status_text_t *text,
 
 /*
  * Escapes the value of a label, which must be UTF-8: the bytes of other values
- * become \xXX, in a spelling that no UTF-8 value has.
+ * become \xXX, behind U+FFFD, so that they differ from a text with a backslash.
  */
 
 static u_char *
@@ -305,6 +311,11 @@ ngx_http_mcds_status_label(u_char *p, ngx_str_t *value)
     ngx_uint_t  utf8;
 
     utf8 = ngx_mcds_json_utf8(value);
+
+    if (!utf8) {
+        p = ngx_cpymem(p, NGX_HTTP_MCDS_STATUS_ODD,
+                       sizeof(NGX_HTTP_MCDS_STATUS_ODD) - 1);
+    }
 
     for (i = 0; i < value->len; i++) {
 
