@@ -76,7 +76,7 @@ is(join(' ', map { $_->{origin} } @past), '0 1 2 3', 'requests of the origin');
 is(join(' ', map { sum($_->{built}) } @past), '0 1 2 3', 'builds');
 cmp_ok($past[3]{latency}{count}, '>', $past[2]{latency}{count}, 'latency');
 is_deeply([sort keys %{$past[0]}],
-    [qw/ built latency origin requests time /], 'no more');
+    [qw/ built latency origin requests set time /], 'no more');
 
 my $now = status();
 is_deeply([sort keys %{$past[0]{requests}}],
@@ -132,6 +132,27 @@ $t->not_in('single', 'nginx cannot reload then');
 @past = past();
 $h->reload(wait_old => 1);
 is_deeply([past()], \@past, 'a reload keeps them');
+
+# sums without the cache /, and with it again: they cannot be compared
+
+my $minute = 91;
+my %set;
+
+for my $without (1, 0, 0) {
+    $h->conf(($without ? $conf =~ s/mcds_cache on;//r : $conf)
+        =~ s/ZONE/8m/r)->reload(wait_old => 1);
+    $clock->put($start + 60 * $minute++);
+    $h->get('/a/1');
+    ok(wait_for(sub { (past())[-1]{time} == $clock->time_now() }),
+        'a sample after a reload');
+    push @{$set{$without}}, (past())[-1];
+}
+
+is(scalar(grep { $_->{set} == $past[-1]{set} } @{$set{0}}), 2,
+    'the same caches make the same set');
+isnt($set{1}[0]{set}, $past[-1]{set}, 'others another one');
+cmp_ok(sum($set{1}[0]{requests}), '<', sum($past[-1]{requests}),
+    'whose sums are others');
 
 $t->done();
 

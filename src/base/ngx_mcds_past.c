@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
     ngx_atomic_t             minute;
     uint64_t                 time;
+    uint32_t                 set;
     uint64_t                 sums[NGX_MCDS_PAST_SUMS];
 } ngx_mcds_past_sample_t;
 
@@ -48,6 +49,9 @@ struct ngx_mcds_past_s {
                                            last sampled */
     ngx_mcds_past_sample_t   samples[NGX_MCDS_PAST_SAMPLES];
 };
+
+
+static uint32_t ngx_mcds_past_hash(ngx_mcds_stat_t *stat);
 
 
 ngx_mcds_past_t  *ngx_mcds_past;
@@ -97,6 +101,7 @@ ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats, time_t now)
     ngx_memory_barrier();
 
     sample->time = now;
+    sample->set = 0;
     sum = sample->sums;
 
     for (i = 0; i < NGX_MCDS_PAST_PARTS; i++) {
@@ -113,6 +118,8 @@ ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats, time_t now)
                 continue;
             }
 
+            sample->set += ngx_mcds_past_hash(stat[n]);
+
             for (k = 0; k < part->n; k++) {
                 sum[k] += totals.sums[part->first + k];
             }
@@ -126,9 +133,32 @@ ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats, time_t now)
 }
 
 
+/*
+ * a hash of statistics that changes when they lose their memory to others; the
+ * sum of all hashes does not depend on the order of the configuration
+ */
+
+static uint32_t
+ngx_mcds_past_hash(ngx_mcds_stat_t *stat)
+{
+    uint32_t           hash;
+    ngx_atomic_uint_t  owner;
+
+    owner = stat->owner;
+
+    ngx_crc32_init(hash);
+    ngx_crc32_update(&hash, stat->shared->id, NGX_MCDS_STAT_ID);
+    ngx_crc32_update(&hash, (u_char *) &owner, sizeof(ngx_atomic_uint_t));
+    ngx_crc32_final(hash);
+
+    return hash;
+}
+
+
 ngx_int_t
 ngx_mcds_past_read(ngx_mcds_past_t *past, ngx_uint_t n, uint64_t *time,
-    ngx_mcds_stat_totals_t *caches, ngx_mcds_stat_totals_t *servers)
+    uint32_t *set, ngx_mcds_stat_totals_t *caches,
+    ngx_mcds_stat_totals_t *servers)
 {
     uint64_t                *sum;
     ngx_uint_t               i;
@@ -148,6 +178,7 @@ ngx_mcds_past_read(ngx_mcds_past_t *past, ngx_uint_t n, uint64_t *time,
     }
 
     *time = copy.time;
+    *set = copy.set;
 
     ngx_memzero(caches, sizeof(ngx_mcds_stat_totals_t));
     ngx_memzero(servers, sizeof(ngx_mcds_stat_totals_t));

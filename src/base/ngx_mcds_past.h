@@ -59,14 +59,16 @@ void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,
  * Reads the n-th sample of the history: 0 is the oldest, NGX_MCDS_PAST_SAMPLES
  * - 1 the latest.  Returns NGX_DECLINED if there is no such sample.
  *
- * *time, when the sample was taken, is in seconds since the epoch.  For caches
+ * *time, when the sample was taken, is in seconds since the epoch.  *set is a
+ * number that differs from that of another sample if the caches and servers of
+ * the configuration were others; then the sums cannot be compared.  For caches
  * a sample has the requests by status, those that went to the origin, and the
  * builds of pages by how they ended; for servers it has the latency.  All other
  * totals are set to 0.
  */
 
 ngx_int_t ngx_mcds_past_read(ngx_mcds_past_t *past, ngx_uint_t n,
-    uint64_t *time, ngx_mcds_stat_totals_t *caches,
+    uint64_t *time, uint32_t *set, ngx_mcds_stat_totals_t *caches,
     ngx_mcds_stat_totals_t *servers);
 
 

@@ -141,6 +141,7 @@ static void
 ngx_http_mcds_status_past(ngx_http_mcds_status_text_t *text)
 {
     char                          *comma;
+    uint32_t                       set;
     uint64_t                       time;
     ngx_uint_t                     i;
     ngx_mcds_stat_totals_t         caches, servers;
@@ -152,13 +153,15 @@ ngx_http_mcds_status_past(ngx_http_mcds_status_text_t *text)
 
     for (i = 0; ngx_mcds_past && i < NGX_MCDS_PAST_SAMPLES; i++) {
 
-        if (ngx_mcds_past_read(ngx_mcds_past, i, &time, &caches, &servers)
+        if (ngx_mcds_past_read(ngx_mcds_past, i, &time, &set, &caches,
+                               &servers)
             != NGX_OK)
         {
             continue;
         }
 
-        ngx_http_mcds_status_printf(text, "%s{\"time\":%uL,", comma, time);
+        ngx_http_mcds_status_printf(text, "%s{\"time\":%uL,\"set\":%uD,", comma,
+                                    time, set);
         comma = ",";
 
         group = ngx_http_mcds_status_families[NGX_MCDS_STAT_ZONES].groups;

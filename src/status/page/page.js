@@ -278,15 +278,17 @@ function summed(s) {
     return result;
 }
 
-// the sums of the last hour as samples; clocks of both may differ
+// the sums of the last hour as samples; clocks of both may differ; a gap where
+// a reload has changed the caches and servers of the sums
 
 function samplesOf(list, ahead) {
     return list.slice(1).map((now, i) => {
         const then = list[i];
         const seconds = now.time - then.time;
         const hist = histogram(now.latency, then.latency);
+        const at = now.time * 1000 + ahead;
 
-        return { at: now.time * 1000 + ahead, values: {
+        return now.set !== then.set ? { at, values: null } : { at, values: {
             ...statuses(now, then, seconds),
             origin: rates({ n: now.origin }, { n: then.origin }, seconds).n,
             builds: total(rates(now.built, then.built, seconds)),
