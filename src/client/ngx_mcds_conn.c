@@ -49,6 +49,7 @@ static void ngx_mcds_conn_write_handler(ngx_event_t *wev);
 static void ngx_mcds_conn_read_handler(ngx_event_t *rev);
 static ngx_int_t ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn,
     ngx_msec_t *deadline);
+static ngx_uint_t ngx_mcds_conn_unused(ngx_mcds_conn_t *conn);
 static void ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn);
 static u_char *ngx_mcds_conn_log_error(ngx_log_t *log, u_char *buf,
     size_t len);
@@ -851,8 +852,7 @@ ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn)
         return;
     }
 
-    conn->timer.cancelable = (conn->state == NGX_MCDS_CONN_READY
-                              && ngx_queue_empty(&conn->exchanges));
+    conn->timer.cancelable = ngx_mcds_conn_unused(conn);
 
     if (conn->timer.timer_set) {
 
@@ -914,6 +914,27 @@ ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)
 }
 
 
+/*
+ * Returns 1 if the timer of the connection must not delay the exit of the
+ * worker: the connection is idle, or has only the probe of a server that is
+ * down.  A worker that exits probes on as long as other things keep it.
+ */
+
+static ngx_uint_t
+ngx_mcds_conn_unused(ngx_mcds_conn_t *conn)
+{
+    ngx_mcds_exchange_t  *ex;
+
+    if (ngx_queue_empty(&conn->exchanges)) {
+        return conn->state == NGX_MCDS_CONN_READY;
+    }
+
+    ex = ngx_mcds_conn_head(conn);
+
+    return ex->probe && &ex->queue == ngx_queue_last(&conn->exchanges);
+}
+
+
 static void
 ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn)
 {
@@ -928,9 +949,7 @@ ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn)
         return;
     }
 
-    /* the timer of an idle connection must not delay the exit of the worker */
-
-    conn->timer.cancelable = idle;
+    conn->timer.cancelable = ngx_mcds_conn_unused(conn);
     c->idle = idle;
 
     if (idle) {

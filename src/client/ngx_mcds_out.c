@@ -95,6 +95,10 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     conn->pending++;
     conn->pending_size += size;
 
+    if (!ex->probe) {
+        conn->timer.cancelable = 0;
+    }
+
     if (conn->peer.connection) {
         conn->peer.connection->idle = 0;
     }

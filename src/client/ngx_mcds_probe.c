@@ -31,12 +31,6 @@ ngx_mcds_server_probe_handler(ngx_event_t *ev)
 
     server = ev->data;
 
-    /* probes of several servers in turn would keep an exiting worker alive */
-
-    if (ngx_exiting) {
-        return;
-    }
-
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;

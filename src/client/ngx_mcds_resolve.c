@@ -245,10 +245,6 @@ ngx_mcds_resolve_ask(ngx_event_t *ev)
 
     resolve = ev->data;
 
-    if (ngx_exiting) {
-        return;
-    }
-
     ctx = ngx_resolve_start(resolve->resolver, NULL);
 
     if (ctx == NULL || ctx == NGX_NO_RESOLVER) {
