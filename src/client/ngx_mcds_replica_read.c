@@ -259,7 +259,11 @@ ngx_mcds_newest_ask(ngx_mcds_leg_t *leg, ngx_uint_t want)
 
     req = group->req;
     req.want = want;
-    req.bulk = group->req.bulk && (want & NGX_MCDS_VALUE);
+
+    /* the reply of the classic protocol always has the value */
+
+    req.bulk = group->req.bulk
+               && ((want & NGX_MCDS_VALUE) || leg->server->pool->classic);
 
     leg->want = want;
     leg->asking = 1;
