@@ -18,6 +18,12 @@
 #define NGX_MCDS_REPLAY_TICK      1000
 
 /*
+ * the interval at which a worker looks for changes of counters that a worker
+ * has left in shared memory which has exited since, ms
+ */
+#define NGX_MCDS_REPLAY_LOOK      10000
+
+/*
  * the maximum number of counters whose kept changes are sent in one turn of the
  * event loop
  */
@@ -39,6 +45,7 @@ static ngx_int_t ngx_mcds_replay_send(ngx_mcds_pool_t *pool,
     ngx_mcds_account_t *account);
 static void ngx_mcds_replay_sent(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_mcds_replay_next(void);
+static void ngx_mcds_replay_wait(ngx_msec_t wait);
 static void ngx_mcds_replay_lost_handler(ngx_event_t *ev);
 
 
@@ -84,8 +91,8 @@ ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation)
      * the shared memory for unsent changes
      */
 
-    if (ngx_mcds_outbox && !ngx_mcds_replay_event.timer_set) {
-        ngx_add_timer(&ngx_mcds_replay_event, 1);
+    if (ngx_mcds_outbox) {
+        ngx_mcds_replay_wait(1);
     }
 }
 
@@ -117,8 +124,8 @@ ngx_mcds_replay_keep(ngx_mcds_counter_t *counter, int64_t delta)
 
     rc = ngx_mcds_outbox_add(ngx_mcds_outbox, account, &item);
 
-    if (!ngx_mcds_replay_event.timer_set && !ngx_mcds_replay_under_way) {
-        ngx_add_timer(&ngx_mcds_replay_event, NGX_MCDS_REPLAY_TICK);
+    if (!ngx_mcds_replay_under_way) {
+        ngx_mcds_replay_wait(NGX_MCDS_REPLAY_TICK);
     }
 
     return rc;
@@ -269,7 +276,8 @@ ngx_mcds_replay_sent(void *data, ngx_uint_t rc, uint64_t value)
 
 /*
  * Continues to send the unsent changes of counters, pool by pool, starts again
- * with the first pool, or stops.
+ * with the first pool, or looks later whether there are any: a worker that
+ * exits may leave some.
  */
 
 static void
@@ -286,7 +294,6 @@ ngx_mcds_replay_next(void)
         ngx_mcds_replay_pool = 0;
         ngx_mcds_replay_cursor = 0;
 
-        wait = NGX_MCDS_REPLAY_TICK;
         left = 0;
 
         pools = ngx_mcds_replay_pools->elts;
@@ -297,13 +304,27 @@ ngx_mcds_replay_next(void)
             left |= (account && ngx_mcds_account_dirty(account));
         }
 
-        if (!left) {
-            return;
-        }
+        wait = left ? NGX_MCDS_REPLAY_TICK : NGX_MCDS_REPLAY_LOOK;
     }
 
-    if (!ngx_mcds_replay_event.timer_set) {
-        ngx_add_timer(&ngx_mcds_replay_event, wait);
+    ngx_mcds_replay_wait(wait);
+}
+
+
+/* sets the timer, unless it ends earlier */
+
+static void
+ngx_mcds_replay_wait(ngx_msec_t wait)
+{
+    ngx_event_t  *ev;
+
+    ev = &ngx_mcds_replay_event;
+
+    if (!ev->timer_set
+        || (ngx_msec_int_t) (ev->timer.key - ngx_current_msec)
+           > (ngx_msec_int_t) wait)
+    {
+        ngx_add_timer(ev, wait);
     }
 }
 
