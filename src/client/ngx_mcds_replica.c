@@ -25,8 +25,10 @@ static void ngx_mcds_replica_recall(ngx_mcds_group_t *group,
     ngx_mcds_leg_t *leg, uint64_t largest);
 static void ngx_mcds_replica_lead(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_replica_follows(ngx_mcds_request_t *req,
+    ngx_uint_t rc);
 static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
-    ngx_uint_t leader);
+    ngx_uint_t leader, ngx_uint_t rc);
 
 
 /* the operations on replicas of this worker */
@@ -510,12 +512,9 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
 
     followed = 0;
 
-    if (!group->req.single
-        && (result->rc == NGX_MCDS_OK
-            || ((group->req.value || group->req.every)
-                && !ngx_mcds_answered(result->rc))))
-    {
-        followed = ngx_mcds_replica_follow(group, leg - group->legs);
+    if (ngx_mcds_replica_follows(&group->req, result->rc)) {
+        followed = ngx_mcds_replica_follow(group, leg - group->legs,
+                                           result->rc);
     }
 
     if (followed && group->req.every) {
@@ -543,17 +542,42 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * stores on the other servers, unconditionally, the value that was sent to the
- * leader, the replica that is changed first; returns the number of these
- * servers
+ * Returns 1 if the other servers are to be changed, too, when the leader, the
+ * replica that is changed first, has returned rc.  A leader that did not reply
+ * has not confirmed the condition of the change: only a purge ("every") then
+ * goes to the other servers, and a new page to those that have no item.
  */
 
 static ngx_uint_t
-ngx_mcds_replica_follow(ngx_mcds_group_t *group, ngx_uint_t leader)
+ngx_mcds_replica_follows(ngx_mcds_request_t *req, ngx_uint_t rc)
+{
+    if (req->single) {
+        return 0;
+    }
+
+    if (ngx_mcds_answered(rc)) {
+        return rc == NGX_MCDS_OK;
+    }
+
+    return req->every || (req->page && req->verb == NGX_MCDS_ADD);
+}
+
+
+/*
+ * Changes the other servers like the leader, the replica that is changed first,
+ * which has returned rc: unconditionally, unless the leader did not reply to
+ * the ADD of a page.  Returns the number of these servers.
+ */
+
+static ngx_uint_t
+ngx_mcds_replica_follow(ngx_mcds_group_t *group, ngx_uint_t leader,
+    ngx_uint_t rc)
 {
     ngx_uint_t  i, n;
 
-    if (group->req.verb == NGX_MCDS_ADD) {
+    if (group->req.verb == NGX_MCDS_ADD
+        && (rc == NGX_MCDS_OK || group->req.every))
+    {
         group->req.verb = NGX_MCDS_SET;
     }
 

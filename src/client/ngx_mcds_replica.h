@@ -21,12 +21,15 @@
  * done it, as a server that was down still has the old item when it returns.
  * The available servers do it in any case, and their number is in the result.
  *
- * A conditional store of an ngx_mcds_value_t (a page), and any operation marked
- * "single" (a lock), has a leader: the first server that is up.  The leader's
- * reply is the result, unless the operation is marked "every"; a page is then
- * also set on the other servers.  The two highest bits of a CAS value identify
- * the server that returned it, so that the next operation with it goes to that
- * server.
+ * An operation with a CAS value, an ADD of an ngx_mcds_value_t (a page), and
+ * any operation marked "single" (a lock) has a leader: the first server that is
+ * up, or the one that returned the CAS value, which the two highest bits of the
+ * value identify.  The leader's reply is the result, unless the operation is
+ * marked "every".  If the leader has done the operation, and it is not
+ * "single", it is also done on the other servers, unconditionally.  A leader that
+ * does not reply ends the operation, with two exceptions: "every", and a new
+ * page, which is then added on the other servers, where an item, such as the
+ * mark of a purge, stays.
  *
  * A counter without expiry that a server has created anew, because the server
  * came back empty, is raised by the difference to the other servers; this is
