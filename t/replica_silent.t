@@ -93,6 +93,19 @@ SKIP: {
         is(sent($name), 1, "$name: which went to one server");
         like($both->(), qr/\bold\b/, "$name: and did not change the other");
         tell_all('');
+
+        # the other server does not reply to the deletion, which has no CAS
+
+        is(put($h[0], "/t/$name", 'old')->status(), 204, "$name: set again");
+        $tag = $h[0]->get("/t/$name")->header('ETag');
+        tell_all("$what ^md t:$name (?!.*C[1-9])");
+        $r = $h[0]->get("/t/$name", method => 'DELETE',
+            headers => { 'If-Match' => $tag });
+        is($r->status(), 503, "$name, $what: one server has not deleted it");
+        tell_all('');
+        is($h[0]->get("/t/$name", method => 'DELETE')->status(),
+            $what eq 'late' ? 404 : 204, "$name: deleted again");
+        is($both->(), 'none, none', "$name: on both servers");
     }
 }
 

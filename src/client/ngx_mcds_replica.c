@@ -517,7 +517,9 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
                                            result->rc);
     }
 
-    if (followed && group->req.every) {
+    if (followed
+        && (group->req.every || group->req.verb == NGX_MCDS_DELETE))
+    {
         group->cas = (result->rc == NGX_MCDS_OK) ? result->cas : 0;
         return;
     }

@@ -26,10 +26,10 @@
  * up, or the one that returned the CAS value, which the two highest bits of the
  * value identify.  The leader's reply is the result, unless the operation is
  * marked "every".  If the leader has done the operation, and it is not
- * "single", it is also done on the other servers, unconditionally.  A leader that
- * does not reply ends the operation, with two exceptions: "every", and a new
- * page, which is then added on the other servers, where an item, such as the
- * mark of a purge, stays.
+ * "single", it is also done on the other servers, unconditionally; a DELETE has
+ * its result when these have replied.  A leader that does not reply ends the
+ * operation, with two exceptions: "every", and a new page, which is then added
+ * on the other servers, where an item, such as the mark of a purge, stays.
  *
  * A counter without expiry that a server has created anew, because the server
  * came back empty, is raised by the difference to the other servers; this is
