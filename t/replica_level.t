@@ -39,6 +39,10 @@ http {
             mcds_counter_durable $n off;
             mcds_return $n;
         }
+        location = /less {
+            mcds_counter $less key=$arg_k by=-1;
+            mcds_return $less;
+        }
     }
 }
 EOT
@@ -63,6 +67,15 @@ for my $low ($t->size(1, 2) == 1 ? 1 : (0, 1)) {
 
     $b->mc("ma $key");
     is($a->get($key) . ' ' . $b->get($key), '12 12', "$key: then both have it");
+
+    # a decrement, too, creates a counter
+
+    $key = "/less$low";
+    $h->get($key) for 1 .. 10;
+    $b->delete($key);
+    is($h->get("/less?k=$key")->body(), 9, "$key: one begins anew");
+    is($a->get($key) + 0 . ' ' . $b->get($key), '9 0', "$key: they differ");
+    ok(wait_for(sub { $b->get($key) == 9 }), "$key: it is raised");
 }
 
 $t->done();

@@ -422,7 +422,7 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
     ngx_uint_t       i;
     ngx_mcds_leg_t  *leg, *high;
 
-    if (group->req.verb != NGX_MCDS_INCR
+    if ((group->req.verb != NGX_MCDS_INCR && group->req.verb != NGX_MCDS_DECR)
         || (group->req.ttl && group->req.ttl <= NGX_MCDS_MAX_TTL))
     {
         return;
@@ -451,7 +451,7 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
             if (high) {
                 ngx_mcds_replica_level(group, high, leg);
 
-            } else {
+            } else if (group->req.verb == NGX_MCDS_INCR) {
                 ngx_mcds_replica_recall(group, leg, largest);
             }
         }
