@@ -917,7 +917,7 @@ ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)
 /*
  * Returns 1 if the timer of the connection must not delay the exit of the
  * worker: the connection is idle, or has only the probe of a server that is
- * down.  A worker that exits probes on as long as other things keep it.
+ * down.  While something else delays the exit, the worker continues to probe.
  */
 
 static ngx_uint_t

@@ -36,9 +36,9 @@ typedef struct {
     ngx_str_t             suffix;       /* text appended to the key, or empty */
 
     /*
-     * the place of a page as ngx_mcds_place() has returned it, or the index of
-     * ngx_mcds_first() plus 1, which chooses the server instead of the key; or
-     * 0
+     * the place of a page, as ngx_mcds_place() has returned it, or 1 plus the
+     * index that ngx_mcds_first() has returned; 0: the key determines the
+     * server
      */
     ngx_uint_t            place;
 

@@ -32,8 +32,9 @@ ngx_mcds_server_probe_handler(ngx_event_t *ev)
     server = ev->data;
 
     /*
-     * an earlier probe may still be under way, on a connection to an address
-     * that the server had before, or since the breaker was open the last time
+     * an earlier probe may still be under way: one on a connection to an
+     * address that the server had before, or one that was sent when the breaker
+     * was open the last time
      */
 
     ngx_mcds_cancel(&server->probe_op);

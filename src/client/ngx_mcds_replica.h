@@ -21,15 +21,16 @@
  * done it, as a server that was down still has the old item when it returns.
  * The available servers do it in any case, and their number is in the result.
  *
- * An operation with a CAS value, an ADD of an ngx_mcds_value_t (a page), and
- * any operation marked "single" (a lock) has a leader: the first server that is
- * up, or the one that returned the CAS value, which the two highest bits of the
- * value identify.  The leader's reply is the result, unless the operation is
- * marked "every".  If the leader has done the operation, and it is not
- * "single", it is also done on the other servers, unconditionally; a DELETE has
- * its result when these have replied.  A leader that does not reply ends the
- * operation, with two exceptions: "every", and a new page, which is then added
- * on the other servers, where an item, such as the mark of a purge, stays.
+ * An operation with a CAS value, an ADD of an ngx_mcds_value_t (a page, or an
+ * element of a table), and any operation marked "single" (a lock) has a leader:
+ * the first server that is up, or the one that returned the CAS value, which
+ * the two highest bits of the value identify.  The leader's reply is the
+ * result, unless the operation is marked "every".  If the leader has done the
+ * operation, and it is not "single", it is also done on the other servers,
+ * unconditionally; a DELETE has its result when these have replied.  If the
+ * leader does not reply, the operation has failed, with two exceptions: one
+ * marked "every", and the ADD of a page, which is then added on the other
+ * servers, but does not replace an item there, such as the mark of a purge.
  *
  * A counter without expiry that a server has created anew, because the server
  * came back empty, is raised by the difference to the other servers; this is
