@@ -54,8 +54,8 @@ struct ngx_mcds_lease_s {
                                           ngx_mcds_request_t; 0: no command was
                                           sent */
     uint32_t             keep;
-    ngx_msec_t           kept_end;     /* with keep: when the item that a
-                                          released lease leaves expires */
+    ngx_msec_t           kept_end;     /* with keep: the time at which the item
+                                          of the released lease expires */
     ngx_msec_t           since;        /* when the lease was acquired; 0: its
                                           add is pending, or had no reply */
     ngx_msec_t           end;          /* end of the search for the item of a
@@ -145,8 +145,8 @@ void ngx_mcds_lease_extend(ngx_event_t *ev);
 
 
 /*
- * Deletes the item of a lease that may or may not exist, as its add, an
- * extension or its deletion had no reply, or an error for a reply: looks for
+ * Deletes the item of a lease that may or may not exist, as the reply to its
+ * add, to an extension or to its deletion is missing or is an error: looks for
  * the item repeatedly, and frees the lease at the end.  The item of a lease
  * that was released with keep is not deleted, but stays as
  * ngx_mcds_lease_release() says.

@@ -373,7 +373,7 @@ ngx_mcds_lease_doubt_handler(ngx_event_t *ev)
 
 /*
  * Returns 1 if the server of the lease's item is known to be down.  With
- * replicas, which server has the item is known to the client only.
+ * replicas, this file does not know which server has the item.
  */
 
 static ngx_uint_t

@@ -18,8 +18,8 @@
 #define NGX_MCDS_REPLAY_TICK      1000
 
 /*
- * the interval at which a worker looks for changes of counters that a worker
- * has left in shared memory which has exited since, ms
+ * the interval at which a worker looks for changes of counters that other
+ * workers have left in shared memory when they exited, ms
  */
 #define NGX_MCDS_REPLAY_LOOK      10000
 
@@ -311,7 +311,7 @@ ngx_mcds_replay_next(void)
 }
 
 
-/* sets the timer, unless it ends earlier */
+/* sets the timer, unless it is set to an earlier time already */
 
 static void
 ngx_mcds_replay_wait(ngx_msec_t wait)
