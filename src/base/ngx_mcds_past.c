@@ -134,7 +134,7 @@ ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats, time_t now)
 
 
 /*
- * a hash of statistics that changes when they lose their memory to others; the
+ * a hash of statistics that changes when other statistics get their memory; the
  * sum of all hashes does not depend on the order of the configuration
  */
 
