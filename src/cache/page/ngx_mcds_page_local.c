@@ -67,8 +67,8 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Keeps a copy of a page in this worker alone.  Returns NGX_DECLINED if there
- * is no such copy, or if this worker had it before.
+ * Keeps a copy of a page in this worker alone.  Returns NGX_DECLINED if the
+ * page is not kept, or if this worker had the copy before.
  */
 
 static ngx_int_t
@@ -121,7 +121,7 @@ ngx_mcds_page_hold(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 }
 
 
-/* gives a copy of this worker to the others, unless the page was purged */
+/* gives the copy to the other workers, unless the page has been purged */
 
 static void
 ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
@@ -136,7 +136,7 @@ ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 void
 ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    /* the age of the copy in shared memory (mcds_zone) goes on */
+    /* the copy in shared memory (mcds_zone) keeps its age */
 
     (void) ngx_mcds_page_hold(page, snapshot,
                               ngx_mcds_local_purges(page->place));

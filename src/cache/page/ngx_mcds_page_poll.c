@@ -170,9 +170,9 @@ ngx_mcds_page_set_next(ngx_mcds_page_t *page)
 
 
 /*
- * Looks whether the build that requests await, of another worker of this host,
- * has ended.  Returns NGX_DECLINED if it has, the requests still wait, and no
- * other build has begun, so that memcached is to be asked.
+ * Checks whether the build by another worker of this host, which requests
+ * await, has ended.  Returns NGX_DECLINED if it has, the requests still wait,
+ * and no other build has begun, so that memcached is to be asked.
  */
 
 static ngx_int_t
@@ -225,9 +225,9 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
 
 
 /*
- * Serves the requests that wait with the copy that another worker of this host
+ * Serves the waiting requests with the copy that another worker of this host
  * has left in mcds_zone since they began to wait.  Returns NGX_DECLINED if
- * there is none.
+ * there is no such copy.
  */
 
 static ngx_int_t

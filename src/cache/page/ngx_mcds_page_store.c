@@ -184,7 +184,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
         if (store->ttl) {
 
-            /* the parts of the page's body do not stay longer than it does */
+            /* the parts of the body must not stay longer than the page */
 
             ngx_mcds_store_lost(store);
         }
