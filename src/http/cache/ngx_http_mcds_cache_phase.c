@@ -271,8 +271,8 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 
 /*
  * Returns 1 if the request has found a mark that its page is not cacheable
- * (hit-for-miss), as X-Accel-Redirect leaves one: a request that cannot replace
- * the mark, such as HEAD, passes to the origin.
+ * (hit-for-miss), such as one that a response with X-Accel-Redirect has left: a
+ * request that cannot replace the mark, such as HEAD, passes to the origin.
  */
 
 static ngx_uint_t

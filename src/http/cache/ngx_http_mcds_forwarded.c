@@ -79,8 +79,8 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     }
 
     /*
-     * If one forwarding header differs, those that only repeat the request are
-     * written, too: an application may obey one of them instead.
+     * If one forwarding header contradicts nginx, those that only repeat what
+     * nginx knows are written, too: an application may obey one of them.
      */
 
     name = ngx_http_mcds_forwarded_pass(r, &ctx, NULL);

@@ -29,12 +29,13 @@ ngx_uint_t ngx_http_mcds_overridden(ngx_http_request_t *r);
 
 
 /*
- * Sets *text to the headers named by mcds_cache_forwarded_headers; empty,
- * without an allocation, if no value differs from what nginx knows itself.
- * Two requests have the same text only if
- * these headers are equal, up to the order of headers with different names.  A
- * page that was made for one text must not be served for another.  The text is
- * allocated from r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Sets *text to the headers named by mcds_cache_forwarded_headers; if none of
+ * their values differs from the value that nginx knows itself, the text is
+ * empty, and nothing is allocated.  Two requests have the same text only if
+ * these headers are equal, up to the order of headers with different names, or
+ * if both texts are empty.  A page that was made for one text must not be
+ * served for another.  The text is allocated from r->pool.  Returns NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_forwarded(ngx_http_request_t *r,

@@ -41,8 +41,8 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
     /*
      * The response to a HEAD request does not invalidate an expired page: the
      * page will be revalidated anyway, or a new one that is being built
-     * replaces it.  Nor does the response to one that goes to the origin only
-     * because of mcds_cache_dry_run.
+     * replaces it.  Nor does the response to a HEAD request that goes to the
+     * origin only because of mcds_cache_dry_run.
      */
 
     return ngx_http_mcds_head_tells(r, ctx)
@@ -85,11 +85,10 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Returns 1 if the response to the request r is one to a HEAD request that may
- * say something about the page in ctx->snapshot.  It does not if it may be for
- * this client only, if it comes from another location than the page, or if it
- * is an error page.  With mcds_cache_bypass, it is not known whether the page
- * was purged.
+ * Returns 1 if r is a HEAD request whose response may say something about the
+ * page in ctx->snapshot.  The response does not if it may be for this client
+ * only, if it comes from another location than the page, or if it is an error
+ * page.  With mcds_cache_bypass, it is not known whether the page was purged.
  */
 
 static ngx_uint_t

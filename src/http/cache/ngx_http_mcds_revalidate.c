@@ -300,7 +300,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* a complete response tells the lifetime of a purged page, and may fit */
+    /* only a complete response tells the lifetime of a purged page, or fits */
 
     if (reason == NGX_MCDS_REFUSE_NO_LIFETIME
         && (entry.flags & NGX_MCDS_ENTRY_INVALID)
@@ -480,7 +480,7 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
 /*
  * Computes the new lifetime of a page after a 304: by the headers of the 304,
  * then by the headers of the page that the 304 does not have, then by the
- * configuration, and else by the first lifetime, unless a purge has ended it.
+ * configuration, and else by the page's first lifetime, if no purge ended it.
  */
 
 static ngx_uint_t

@@ -95,8 +95,9 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
 /*
  * Returns the number of locations beside this one that come before it and have
- * the same regular expression.  One of them is "~" and another one "~*": nginx
- * keeps neither in the location, and would not choose a repeated one.
+ * the same regular expression.  One of them has "~" and the other one "~*",
+ * which nginx does not keep in the location: if both had the same, nginx would
+ * never choose the second one.
  */
 
 static ngx_uint_t

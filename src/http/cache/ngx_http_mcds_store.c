@@ -229,10 +229,9 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 if nginx's slice module joins the response of several responses
- * 206 of the origin.  It makes a response 200 with the length of the whole page
- * of the first 206, and gets the rest by subrequests, whose bodies are not seen
- * here.
+ * Returns 1 if nginx's slice module joins several 206 responses of the origin.
+ * The module turns the first 206 into a 200 with the length of the whole page,
+ * and gets the rest by subrequests, whose bodies do not pass here.
  */
 
 static ngx_uint_t
