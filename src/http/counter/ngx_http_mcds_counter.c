@@ -338,8 +338,8 @@ ngx_http_mcds_count_send(ngx_http_request_t *r, ngx_http_mcds_number_t *number,
     seeded = (counter->init && delta && !counter->async);
 
     /*
-     * try_files and rewrites change variables of the request before memcached
-     * says whether there is a counter
+     * try_files and rewrites can change variables of the request before
+     * memcached replies whether there is a counter
      */
 
     if (seeded

@@ -274,7 +274,8 @@ ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
  * Adds the filters that read the initial number of a counter from a response,
  * to every configuration, even one without such counters: the chain of filters
  * belongs to the master process, and a configuration that is refused later
- * changes it, too.  The counter's module calls this at the end of http.
+ * changes it, too.  The counter's module calls this at the end of the block
+ * http.
  */
 
 ngx_int_t ngx_http_mcds_counter_init_filters(ngx_conf_t *cf);

@@ -22,7 +22,7 @@
 /* bytes of the longest key in a request for the numbers of counters */
 #define NGX_HTTP_MCDS_KEY_LEN     1024
 
-/* bytes at the end of a key that may be a reserved suffix, or more */
+/* bytes at the end of a key, at least as many as a reserved suffix has */
 #define NGX_HTTP_MCDS_SUFFIX_LEN  16
 
 
