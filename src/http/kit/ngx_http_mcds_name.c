@@ -40,8 +40,8 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
 
 
 /*
- * the counter of the owners of a lock of mcds_lock is in the way of other
- * counters, but not of pages, whose names begin with "<"
+ * the key of the item that counts the owners of a lock of mcds_lock may be that
+ * of a counter, but not that of a page, whose name begins with "<"
  */
 
 ngx_uint_t

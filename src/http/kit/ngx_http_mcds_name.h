@@ -31,7 +31,7 @@ ngx_uint_t ngx_http_mcds_key_taken(ngx_str_t *key);
 
 /*
  * 1 if the key of a counter, of which a client has chosen a part, would be such
- * a key, or that of the counter of a lock's owners.
+ * a key, or that of the item that counts the owners of a lock.
  */
 
 ngx_uint_t ngx_http_mcds_counter_taken(ngx_str_t *key);

@@ -58,9 +58,9 @@
  *   - A truncated response has no last_buf, but a flush; with FastCGI
  *     u->pipe->upstream_done, or u->length, says that a response is complete.
  *   - u->headers_in.headers has the lines as the origin sent them.
- *   - The slice filter runs before mcds's, and makes of a 206 of the upstream,
- *     whose status and length u->headers_in keeps, a 200 with the length of the
- *     whole page.
+ *   - The slice filter runs before mcds's, and turns a 206 of the upstream into
+ *     a 200 with the length of the whole page; u->headers_in keeps the status
+ *     and the length of the 206.
  *
  * Filters (config, filter_module.c, coding_filter_module.c, invalidate.c)
  *   - Filters added last run first; config sets the place of mcds's filters.

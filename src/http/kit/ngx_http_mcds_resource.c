@@ -418,7 +418,7 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
     if (res->buffered) {
         clcf = ngx_http_get_module_loc_conf(res->request, ngx_http_core_module);
 
-        /* nginx has limited what it keeps in memory */
+        /* nginx has limited the length of the body in memory */
 
         max = b->in_file ? (off_t) clcf->client_body_buffer_size
                          : NGX_MAX_OFF_T_VALUE;
@@ -452,8 +452,8 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
     } else if (len) {
 
         /*
-         * this part of the request body is in a file: another module has read
-         * it, or nginx does so with client_body_in_file_only
+         * this part of the request body is in a file, to which another module
+         * has read it, or nginx because of client_body_in_file_only
          */
 
         n = ngx_read_file(b->file, p, len, b->file_pos);

@@ -40,8 +40,8 @@ ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
 
 /*
  * Call this when nginx has accepted the configuration, after the last step that
- * can fail: a configuration that nginx refuses later than the zone was
- * initialized is no generation of the statistics.
+ * can fail: a configuration that nginx refuses after the zone was initialized
+ * is not a generation of the statistics.
  */
 
 void ngx_http_mcds_zone_accept(ngx_http_mcds_main_conf_t *mmcf);
