@@ -278,8 +278,8 @@ function summed(s) {
     return result;
 }
 
-// the sums of the last hour as samples; clocks of both may differ; a gap where
-// a reload has changed the caches and servers of the sums
+// the sums of the last hour as samples, with a gap where a reload has changed
+// the caches and servers; the clocks of the host and the browser may differ
 
 function samplesOf(list, ahead) {
     return list.slice(1).map((now, i) => {
