@@ -459,8 +459,8 @@ mcds_counter_slots(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 /*
  * Finds the directive mcds_visitor_counter that counts this key: one with just
  * this key or else, of those that may have it, the one whose key begins with
- * the longest text before a variable.  Ends the tool if several of them have
- * different windows.
+ * the longest text before a variable.  Ends the tool if several directives are
+ * equally suitable, and differ in the window or the slots.
  */
 
 static mcds_directive_t *
@@ -504,8 +504,8 @@ mcds_visitors_find(mcds_t *m, ngx_str_t *key)
 
 
 /*
- * how well the directive's key tells which keys it counts: the length of the
- * text before the first variable; least of all if the key is the default one
+ * Returns how specific the key of a directive is: 1 plus the length of the text
+ * before its first variable, or 0 if the directive has no key.
  */
 
 static ngx_uint_t

@@ -224,8 +224,9 @@ mcds_get_state(ngx_mcds_entry_t *entry, uint64_t now)
 
 
 /*
- * the state of a stored page; a purge of a page with variants changes only the
- * list of them, by which a variant then expires, as it does for nginx
+ * Returns the state of a stored page.  A purge of a page with variants changes
+ * only the list of the variants; a variant then expires by this list, as it
+ * does for nginx.
  */
 
 static char *

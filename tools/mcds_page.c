@@ -128,8 +128,8 @@ mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
 
 
 /*
- * probes the servers of each pool with "eject" that has one of the pages: at
- * first the tool takes each server for up
+ * probes the servers of each pool with "eject" that has one of the pages: the
+ * tool considers a server up until the server fails
  */
 
 static void

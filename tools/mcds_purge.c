@@ -149,8 +149,8 @@ mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
         }
 
         /*
-         * an item that was purged may be an old one, from before the key of
-         * nginx's configuration was changed
+         * the item that was purged may be an old one, which was stored before
+         * the configuration changed the key of the page
          */
 
         mcds_page_doubt(m, page);
