@@ -300,7 +300,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* only a complete response tells the lifetime of a purged page, or fits */
+    /* only a complete response tells a purged page's lifetime, and may fit */
 
     if (reason == NGX_MCDS_REFUSE_NO_LIFETIME
         && (entry.flags & NGX_MCDS_ENTRY_INVALID)
