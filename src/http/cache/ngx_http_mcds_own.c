@@ -16,6 +16,7 @@
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_serve.h"
+#include "ngx_http_mcds_store.h"
 
 
 /*
@@ -55,6 +56,9 @@ struct ngx_http_mcds_own_s {
     ngx_str_t                   charset;
     ngx_str_t                   override;
     time_t                      last_modified;
+    int64_t                     made;     /* Date of the kept response or,
+                                             without one, the time when its
+                                             header came, seconds */
     ngx_array_t                 headers;  /* headers of the kept response,
                                              ngx_table_elt_t */
     ngx_str_t                  *location; /* values of the kept response's
@@ -86,6 +90,8 @@ static void ngx_http_mcds_own_timer(ngx_event_t *ev);
 static void ngx_http_mcds_own_unlink(ngx_http_mcds_own_t *own);
 static ngx_int_t ngx_http_mcds_own_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_own_send(ngx_http_request_t *r,
+    ngx_http_mcds_own_t *own);
+static void ngx_http_mcds_own_conditions(ngx_http_request_t *r,
     ngx_http_mcds_own_t *own);
 
 
@@ -228,6 +234,7 @@ static ngx_int_t
 ngx_http_mcds_own_header(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
 {
     ngx_pool_t               *pool;
+    ngx_mcds_response_t       response;
     ngx_http_headers_out_t   *out;
 
     pool = own->client->task->request->pool;
@@ -236,6 +243,10 @@ ngx_http_mcds_own_header(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
     own->status = out->status;
     own->type_len = out->content_type_len;
     own->last_modified = out->last_modified_time;
+
+    ngx_http_mcds_response(r, own->client->conf, &response, out->status);
+
+    own->made = (response.date == NGX_ERROR) ? ngx_time() : response.date;
 
     if (ngx_http_mcds_copy_text(pool, &own->status_line, &out->status_line)
         != NGX_OK
@@ -586,6 +597,8 @@ ngx_http_mcds_own_send(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
         r->headers_out.override_charset = &own->override;
     }
 
+    ngx_http_mcds_own_conditions(r, own);
+
     r->allow_ranges = (own->status == NGX_HTTP_OK
                        && r == r->main
                        && r->headers_in.range != NULL);
@@ -611,4 +624,27 @@ ngx_http_mcds_own_send(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Removes the conditions of the request that do not apply to the response, as
+ * for a stored page.  The response is the origin's to this request, so If-Match
+ * and If-Unmodified-Since do count, but the latter must be one date, without
+ * If-Match, and the response must have Last-Modified (RFC 9110, 13.1.4).
+ */
+
+static void
+ngx_http_mcds_own_conditions(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
+{
+    if (r->headers_in.if_unmodified_since
+        && (r->headers_in.if_match
+            || own->last_modified == -1
+            || ngx_http_mcds_date(&r->headers_in.if_unmodified_since->value)
+               == NGX_ERROR))
+    {
+        r->headers_in.if_unmodified_since = NULL;
+    }
+
+    ngx_http_mcds_serve_conditions(r, own->last_modified, own->made);
 }

@@ -66,10 +66,8 @@ static ngx_http_mcds_prepared_t *ngx_http_mcds_prepare(
     ngx_mcds_snapshot_t *snapshot);
 static void ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
     ngx_str_t *name, ngx_str_t *value);
-static void ngx_http_mcds_serve_conditions(ngx_http_request_t *r,
-    ngx_mcds_entry_t *entry, ngx_http_mcds_prepared_t *prepared);
 static ngx_uint_t ngx_http_mcds_serve_weak(ngx_str_t *value,
-    ngx_mcds_entry_t *entry, ngx_http_mcds_prepared_t *prepared);
+    time_t last_modified, int64_t date);
 static ngx_http_mcds_header_t *ngx_http_mcds_known(ngx_str_t *name);
 static void ngx_http_mcds_prepare_type(ngx_http_mcds_prepared_t *prepared,
     ngx_str_t *value);
@@ -181,6 +179,7 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
+    int64_t                    date;
     ngx_mcds_entry_t          *entry;
     ngx_http_mcds_prepared_t  *prepared;
 
@@ -199,7 +198,19 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
                            || entry->length <= NGX_HTTP_MCDS_DECODE_RANGE));
     r->single_range = ngx_http_mcds_streamed(entry);
 
-    ngx_http_mcds_serve_conditions(r, entry, prepared);
+    /*
+     * If-Match and If-Unmodified-Since are for an origin only: a cache must not
+     * evaluate them (RFC 9111, 4.3.2)
+     */
+
+    r->headers_in.if_match = NULL;
+    r->headers_in.if_unmodified_since = NULL;
+
+    date = (r->headers_in.if_range && prepared->date.len)
+           ? ngx_http_mcds_date(&prepared->date)
+           : (int64_t) (entry->created / 1000);
+
+    ngx_http_mcds_serve_conditions(r, prepared->last_modified, date);
 
     ctx->coded = 0;
     ctx->offered = (entry->coding && ngx_http_mcds_codings->accepted(r, ctx));
@@ -214,21 +225,16 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 /*
  * Applies the conditions of the request, RFC 9110, 13.2.2, before nginx's
- * filters do, which follow the rules of an origin: they evaluate
- * If-Modified-Since beside If-None-Match, which overrides it; they read a date
- * and ignore the rest, although a value that is not one date is no condition
- * (13.1.3); and they apply Range to HEAD, for which Range has no meaning
- * (14.2).  If-Match and If-Unmodified-Since are for an origin only: a cache
- * must not evaluate them (RFC 9111, 4.3.2).
+ * filters do: they evaluate If-Modified-Since beside If-None-Match, which
+ * overrides it; they read a date and ignore the rest, although a value that is
+ * not one date is no condition (13.1.3); and they apply Range to HEAD, for
+ * which Range has no meaning (14.2).
  */
 
-static void
-ngx_http_mcds_serve_conditions(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
-    ngx_http_mcds_prepared_t *prepared)
+void
+ngx_http_mcds_serve_conditions(ngx_http_request_t *r, time_t last_modified,
+    int64_t date)
 {
-    r->headers_in.if_match = NULL;
-    r->headers_in.if_unmodified_since = NULL;
-
     if (r->headers_in.if_none_match
         || (r->headers_in.if_modified_since
             && ngx_http_mcds_date(&r->headers_in.if_modified_since->value)
@@ -242,8 +248,8 @@ ngx_http_mcds_serve_conditions(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
     }
 
     if (r->headers_in.if_range
-        && ngx_http_mcds_serve_weak(&r->headers_in.if_range->value, entry,
-                                    prepared))
+        && ngx_http_mcds_serve_weak(&r->headers_in.if_range->value,
+                                    last_modified, date))
     {
         r->headers_in.range = NULL;
     }
@@ -257,11 +263,8 @@ ngx_http_mcds_serve_conditions(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
  */
 
 static ngx_uint_t
-ngx_http_mcds_serve_weak(ngx_str_t *value, ngx_mcds_entry_t *entry,
-    ngx_http_mcds_prepared_t *prepared)
+ngx_http_mcds_serve_weak(ngx_str_t *value, time_t last_modified, int64_t date)
 {
-    int64_t  date;
-
     if (value->len && value->data[value->len - 1] == '"') {
         return value->data[0] != '"';
     }
@@ -270,10 +273,7 @@ ngx_http_mcds_serve_weak(ngx_str_t *value, ngx_mcds_entry_t *entry,
         return 1;
     }
 
-    date = prepared->date.len ? ngx_http_mcds_date(&prepared->date)
-                              : (int64_t) (entry->created / 1000);
-
-    return prepared->last_modified >= date;
+    return last_modified >= date;
 }
 
 

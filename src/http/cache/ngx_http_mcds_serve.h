@@ -40,6 +40,15 @@ ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
 ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
 
+/*
+ * Removes those conditions, and the range, of the request that do not apply to
+ * the response (RFC 9110, 13 and 14.2), for nginx's filters, which evaluate the
+ * rest.  last_modified: Last-Modified of the response, or -1; date: its Date.
+ */
+
+void ngx_http_mcds_serve_conditions(ngx_http_request_t *r, time_t last_modified,
+    int64_t date);
+
 /* the content handler that sends the page ctx->snapshot */
 ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);
 
