@@ -28,6 +28,8 @@ my $before = http_date($now - 7200);
 my $after = http_date($now - 1800);
 my @private = ('Cache-Control' => 'private');
 my @tag = (ETag => '"1"');
+my @digests = ('Content-Digest' => 'sha-256=:AAAA:', 'Content-MD5' => 'AAAA',
+    'Repr-Digest' => 'sha-256=:BBBB:', Digest => 'sha-256=BBBB');
 my @last = ('Last-Modified' => $past);
 
 my $o = $t->origin('o', sub {
@@ -37,7 +39,7 @@ my $o = $t->origin('o', sub {
     return { headers => ['Cache-Control' => 'max-age=60'], body => $body }
         if $kind eq 'old' && $q->{k} == 1;
 
-    return { body => $body, headers => [@private, $kind eq 'weak'
+    return { body => $body, headers => [@private, @digests, $kind eq 'weak'
         ? (ETag => 'W/"1"') : $kind eq 'undated' ? @tag : (@tag, @last),
         $kind eq 'second' ? (Date => $past) : ()] };
 });
@@ -124,12 +126,21 @@ for (@rows) {
 
     is($r->status(), $status, $name);
 
-    if ($status == 200) {
+    if ($status == 416) {
+        is($r->header($_), undef, "$name: no $_")
+            for 'Content-Digest', 'Content-MD5', 'Repr-Digest', 'Digest';
+
+    } elsif ($status == 200) {
+        ok($r->header('Content-Digest'), "$name: Content-Digest")
+            if $method eq 'HEAD' || !grep { $_ eq 'Range' } @headers;
         is($r->header('Content-Range'), undef, "$name: no Content-Range");
         is($r->body(), $method eq 'GET' ? $body : '', "$name: body");
 
     } elsif ($status == 206) {
         is($r->body(), 'abcd', "$name: the part");
+        is($r->header($_), undef, "$name: no $_")
+            for 'Content-Digest', 'Content-MD5';
+        ok($r->header($_), "$name: $_") for 'Repr-Digest', 'Digest';
     }
 }
 

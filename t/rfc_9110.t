@@ -37,6 +37,10 @@ my %dates = (
     asctime => sprintf('%s %s %2d %s %s', $wday, $mon, $day, $clock, $year),
 );
 
+my @digests = ('Content-Digest' => 'sha-256=:AAAA:', 'Content-MD5' => 'AAAA',
+    'Repr-Digest' => 'sha-256=:BBBB:', Digest => 'sha-256=BBBB');
+my @digest_names = @digests[0, 2, 4, 6];
+
 my ($yes, $no) = (1, 0);
 my @fresh = cc 'max-age=60';
 
@@ -513,6 +517,19 @@ my @rows = (
             is($r->header('Content-Length'), $status == 304 ? undef : 3,
                 "$status: Content-Length");
         }] } [304, 'If-None-Match' => '"1"'], [206, Range => 'bytes=0-2']),
+    ['15.3.7 same', 'a part has no digest of all bytes', $yes,
+        [@fresh, @digests], check => sub {
+            my ($second, $ask) = @_;
+            my $r = $ask->{get}->('', Range => 'bytes=0-2');
+            is($r->status, 206, 'status');
+            is($r->header($_), undef, "206: no $_")
+                for 'Content-Digest', 'Content-MD5';
+            is($r->header($_), $second->header($_), "206: $_")
+                for 'Repr-Digest', 'Digest';
+            $r = $ask->{head}->('', Range => 'bytes=0-2');
+            ok($second->header($_) && $r->header($_) eq $second->header($_),
+                "HEAD: $_") for @digest_names;
+        }],
     ['14.2 none, 14.4 none, 15.5.17', '416', $yes, [@fresh], check => sub {
             my $r = $_[1]{get}->('', Range => 'bytes=999-');
             is($r->status, 416, 'status');
@@ -522,7 +539,7 @@ my @rows = (
     ['8.4 tell', '416 is another message than the page', undef, [@fresh,
         Vary => 'Accept-Encoding', 'Content-Encoding' => 'gzip',
         'Content-Language' => 'de', 'Content-Location' => '/there',
-        Expires => $later, Date => $past, 'X-Any' => 1],
+        Expires => $later, Date => $past, 'X-Any' => 1, @digests],
         request => ['Accept-Encoding' => 'gzip'], check => sub {
             my $get = $_[1]{get};
             my @accept = ('Accept-Encoding' => 'gzip');
@@ -531,7 +548,8 @@ my @rows = (
             my $r = $get->('', @accept, Range => 'bytes=999-');
             is($r->status, 416, 'status');
             is($r->header($_), undef, $_) for 'Cache-Control', 'Expires',
-                'Content-Encoding', 'Content-Language', 'Content-Location';
+                'Content-Encoding', 'Content-Language', 'Content-Location',
+                @digest_names;
             is(scalar(() = $r->all($_)), 1, "one $_") for 'Age', 'Date';
             is($r->header('X-Any'), 1, 'others are those of the page');
         }],

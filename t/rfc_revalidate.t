@@ -52,7 +52,8 @@ my %renewed = (
     strong => [ETag => '"1"', 'Cache-Control' => 'max-age=100'],
     other => [ETag => '"2"', 'Cache-Control' => 'max-age=100'],
     coded => ['Content-Encoding' => 'gzip', 'Content-Length' => 7,
-        'Cache-Control' => 'max-age=100'],
+        'Cache-Control' => 'max-age=100', 'Content-Digest' => 'sha-256=:new:',
+        'Content-MD5' => 'new'],
 );
 
 my $answer = sub {
@@ -73,7 +74,8 @@ my $answer = sub {
 
     return {
         headers => [@h, 'Cache-Control' => $control, 'X-New' => 1,
-            'X-Old' => 1],
+            'X-Old' => 1, $how eq 'coded' ? ('Content-Digest' =>
+            'sha-256=:old:') : ()],
         body => $q->{path} =~ /large/ ? $large : "page $q->{path}, %k\n" =~
             s/%k/$q->{k}/r,
     };
@@ -209,6 +211,8 @@ $r = expired('/fill/both/coded');
 is($r->header('X-Cache'), 'REVALIDATED', 'a 304 with headers of a body');
 is($r->header('Content-Encoding'), undef, 'which are not those of the page');
 is($r->header('Content-Length'), length $r->body, 'nor its length');
+is($r->header('Content-Digest'), 'sha-256=:old:', 'nor its digest');
+is($r->header('Content-MD5'), undef, 'which the page need not have');
 
 # a page that has changed
 

@@ -122,11 +122,15 @@ static ngx_str_t  ngx_http_mcds_of_page[] = {
     ngx_string("Cache-Control"),
     ngx_string("Cache-Status"),
     ngx_string("CDN-Cache-Control"),
+    ngx_string("Content-Digest"),
     ngx_string("Content-Encoding"),
     ngx_string("Content-Language"),
     ngx_string("Content-Location"),
+    ngx_string("Content-MD5"),
+    ngx_string("Digest"),
     ngx_string("Expires"),
     ngx_string("Pragma"),
+    ngx_string("Repr-Digest"),
     ngx_null_string
 };
 

@@ -607,6 +607,10 @@ ngx_http_mcds_own_send(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
 
     for (i = 0; i < own->headers.nelts; i++) {
 
+        if (ngx_http_mcds_serve_omits(r, &from[i].key)) {
+            continue;
+        }
+
         h = ngx_http_mcds_serve_line(r, &from[i].key, &from[i].value);
         if (h == NULL) {
             return NGX_ERROR;

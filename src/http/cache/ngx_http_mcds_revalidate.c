@@ -64,13 +64,12 @@ static ngx_str_t  ngx_http_mcds_last_modified = ngx_string("Last-Modified");
 static ngx_str_t  ngx_http_mcds_location = ngx_string("Location");
 
 
-/*
- * Headers of a stored page that a 304 does not update, since they belong to
- * the stored body (RFC 9111, 3.2).
- */
+/* headers of the stored body, which a 304 does not update, RFC 9111, 3.2 */
 
 static ngx_str_t  ngx_http_mcds_of_body[] = {
+    ngx_string("Content-Digest"),
     ngx_string("Content-Encoding"),
+    ngx_string("Content-MD5"),
     ngx_null_string
 };
 

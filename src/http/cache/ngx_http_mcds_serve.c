@@ -131,6 +131,18 @@ static ngx_http_mcds_header_t  ngx_http_mcds_absolute_location = {
 };
 
 
+/*
+ * digests of the bytes of one message, RFC 9530, 2, and RFC 1864: a 206 has
+ * other bytes than the page
+ */
+
+static ngx_str_t  ngx_http_mcds_of_message[] = {
+    ngx_string("Content-Digest"),
+    ngx_string("Content-MD5"),
+    ngx_null_string
+};
+
+
 ngx_int_t
 ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 {
@@ -546,6 +558,10 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r,
     for (i = 0; i < prepared->n; i++) {
         line = &prepared->lines[i];
 
+        if (ngx_http_mcds_serve_omits(r, &line->header.key)) {
+            continue;
+        }
+
         h = ngx_list_push(&r->headers_out.headers);
         if (h == NULL) {
             return NGX_ERROR;
@@ -561,6 +577,15 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r,
     }
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_serve_omits(ngx_http_request_t *r, ngx_str_t *name)
+{
+    return r->headers_in.range
+           && r->allow_ranges
+           && ngx_http_mcds_header_in(ngx_http_mcds_of_message, name);
 }
 
 

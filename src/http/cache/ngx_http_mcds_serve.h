@@ -49,6 +49,13 @@ ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
 void ngx_http_mcds_serve_conditions(ngx_http_request_t *r, time_t last_modified,
     int64_t date);
 
+/*
+ * Returns 1 if the response must not have this header of the page, since nginx
+ * may make a 206 of the response.  r->allow_ranges has been set.
+ */
+
+ngx_uint_t ngx_http_mcds_serve_omits(ngx_http_request_t *r, ngx_str_t *name);
+
 /* the content handler that sends the page ctx->snapshot */
 ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);
 
