@@ -39,6 +39,9 @@ my %dates = (
 
 my @digests = ('Content-Digest' => 'sha-256=:AAAA:', 'Content-MD5' => 'AAAA',
     'Repr-Digest' => 'sha-256=:BBBB:', Digest => 'sha-256=BBBB');
+my @for_caches = map { $_ => 'max-age=60' } 'CDN-Cache-Control',
+    'Surrogate-Control', 'Edge-Control', 'X-CDN-Cache-Control',
+    'Cloudflare-CDN-Cache-Control';
 my @digest_names = @digests[0, 2, 4, 6];
 
 my ($yes, $no) = (1, 0);
@@ -539,7 +542,8 @@ my @rows = (
     ['8.4 tell', '416 is another message than the page', undef, [@fresh,
         Vary => 'Accept-Encoding', 'Content-Encoding' => 'gzip',
         'Content-Language' => 'de', 'Content-Location' => '/there',
-        Expires => $later, Date => $past, 'X-Any' => 1, @digests],
+        Expires => $later, Date => $past, 'X-Any' => 1, @digests,
+        @for_caches],
         request => ['Accept-Encoding' => 'gzip'], check => sub {
             my $get = $_[1]{get};
             my @accept = ('Accept-Encoding' => 'gzip');
@@ -549,7 +553,7 @@ my @rows = (
             is($r->status, 416, 'status');
             is($r->header($_), undef, $_) for 'Cache-Control', 'Expires',
                 'Content-Encoding', 'Content-Language', 'Content-Location',
-                @digest_names;
+                @digest_names, keys %{{@for_caches}};
             is(scalar(() = $r->all($_)), 1, "one $_") for 'Age', 'Date';
             is($r->header('X-Any'), 1, 'others are those of the page');
         }],

@@ -56,6 +56,7 @@ static ngx_int_t ngx_http_mcds_instead(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_header_pass(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_header_withdraw(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_targeted(ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_filter_init(ngx_conf_t *cf);
@@ -121,16 +122,17 @@ ngx_module_t  ngx_http_mcds_filter_module = {
 static ngx_str_t  ngx_http_mcds_of_page[] = {
     ngx_string("Cache-Control"),
     ngx_string("Cache-Status"),
-    ngx_string("CDN-Cache-Control"),
     ngx_string("Content-Digest"),
     ngx_string("Content-Encoding"),
     ngx_string("Content-Language"),
     ngx_string("Content-Location"),
     ngx_string("Content-MD5"),
     ngx_string("Digest"),
+    ngx_string("Edge-Control"),
     ngx_string("Expires"),
     ngx_string("Pragma"),
     ngx_string("Repr-Digest"),
+    ngx_string("Surrogate-Control"),
     ngx_null_string
 };
 
@@ -305,7 +307,9 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
         h = part->elts;
 
         for (i = 0; i < part->nelts; i++) {
-            if (ngx_http_mcds_header_in(ngx_http_mcds_of_page, &h[i].key)) {
+            if (ngx_http_mcds_header_in(ngx_http_mcds_of_page, &h[i].key)
+                || ngx_http_mcds_targeted(&h[i].key))
+            {
                 h[i].hash = 0;
             }
         }
@@ -320,6 +324,24 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
      */
 
     ngx_memzero(&out->cache_control, sizeof(out->cache_control));
+}
+
+
+/*
+ * returns 1 if the header is a Cache-Control for some caches only, such as
+ * CDN-Cache-Control, RFC 9213, whose names have this end
+ */
+
+static ngx_uint_t
+ngx_http_mcds_targeted(ngx_str_t *name)
+{
+    size_t  len;
+
+    len = sizeof("-Cache-Control") - 1;
+
+    return name->len > len
+           && ngx_mcds_is_name(name->data + name->len - len,
+                               (u_char *) "-Cache-Control", len);
 }
 
 
