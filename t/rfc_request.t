@@ -107,6 +107,11 @@ for (
         $new],
     [10, [Pragma => 'no-cache'], $new],
     [10, [Pragma => 'no-cache', 'Cache-Control' => 'max-age=100'], $hit],
+    [10, [Pragma => 'no-cache', Pragma => 'x'], $new],
+    [10, [Pragma => 'x, no-cache'], $new],
+    [10, [Pragma => 'x'], $hit],
+    [10, [Pragma => 'max-age=5'], $hit],
+    [undef, [Pragma => 'only-if-cached'], '200 MISS 1'],
 
     # expired within the time of mcds_cache_background_update
     [1010, undef, '200 STALE 1'],
@@ -176,6 +181,9 @@ for my $what ('key', 'tag') {
 
 is(ask(10, 'max-age=5', method => 'HEAD'), $new, 'HEAD, max-age');
 is(ask(10, 'only-if-cached', method => 'HEAD'), $hit, 'HEAD, only-if-cached');
+
+$a->get('/pragma', headers => { Pragma => 'no-store' });
+ok(page_wait($m, key('/pragma')), 'Pragma: no-store: has no meaning');
 
 # a no-store request stores nothing, others replace what they did not accept
 

@@ -17,18 +17,17 @@
 ngx_int_t
 ngx_http_mcds_request_cc(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_str_t                 *pragma;
     ngx_uint_t                 i;
     ngx_list_part_t           *part;
     ngx_table_elt_t           *h;
-    ngx_mcds_cache_control_t  *cc;
+    ngx_mcds_cache_control_t  *cc, pragma;
 
     if (!ctx->conf->cache_request_control) {
         return NGX_OK;
     }
 
     cc = NULL;
-    pragma = NULL;
+    ngx_memzero(&pragma, sizeof(ngx_mcds_cache_control_t));
 
     for (part = &r->headers_in.headers.part; part; part = part->next) {
 
@@ -37,7 +36,7 @@ ngx_http_mcds_request_cc(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         for (i = 0; i < part->nelts; i++) {
 
             if (ngx_http_mcds_header_is(&h[i].key, "Pragma")) {
-                pragma = &h[i].value;
+                ngx_mcds_cache_control_add(&pragma, &h[i].value);
             }
 
             if (!ngx_http_mcds_header_is(&h[i].key, "Cache-Control")) {
@@ -55,14 +54,16 @@ ngx_http_mcds_request_cc(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         }
     }
 
-    if (cc == NULL && pragma) {
+    /* of the directives in Pragma only no-cache has a meaning */
+
+    if (cc == NULL && pragma.no_cache) {
 
         cc = ngx_pcalloc(r->pool, sizeof(ngx_mcds_cache_control_t));
         if (cc == NULL) {
             return NGX_ERROR;
         }
 
-        ngx_mcds_cache_control_add(cc, pragma);
+        cc->no_cache = 1;
     }
 
     ctx->control = cc;
