@@ -38,6 +38,8 @@ my %pages = (
     '/hidden' => { headers => ['Cache-Control' => 'no-transform'] },
     '/digest' => { headers => ['Content-Digest' => 'sha-256=:AAAA:'] },
     '/varied' => { headers => [Vary => 'Accept-Encoding'] },
+    '/listed' => { headers => [Vary => 'X-A , ACCEPT-ENCODING,X-B'] },
+    '/other' => { headers => [Vary => 'X-Accept-Encoding, X-B'] },
 );
 
 my $o = $t->origin('o', sub {
@@ -191,6 +193,18 @@ is($r->all('Content-Encoding') . '', 1, 'one Content-Encoding');
 for my $uri ('/gzip/a', '/gzip/varied', '/zstd/a') {
     is(join('|', get($uri, $_)->all('Vary')), 'Accept-Encoding',
         "Vary: $uri, $_") for 'gzip', 'none';
+}
+
+for (['listed', 'X-A , ACCEPT-ENCODING,X-B'],
+    ['other', 'X-Accept-Encoding, X-B|Accept-Encoding'])
+{
+    my ($name, $vary) = @$_;
+    my $r;
+
+    ok(wait_for(sub { $r = get("/gzip/$name", 'gzip');
+        $r->header('X-Cache') eq 'HIT' }), "Vary: $name, a hit");
+    is(shape($r), "200 $hit", "Vary: $name, gzip");
+    is(join('|', $r->all('Vary')), $vary, "Vary: $name");
 }
 
 is(join('|', get('/gzip/new')->all('Vary')), 'Accept-Encoding', 'of a miss');
