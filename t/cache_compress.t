@@ -36,6 +36,14 @@ my %pages = (
     '/json' => { type => 'Application/LD+JSON' },
     '/fixed' => { headers => ['Cache-Control' => 'no-transform'] },
     '/hidden' => { headers => ['Cache-Control' => 'no-transform'] },
+    '/cdn' => { headers => ['CDN-Cache-Control' =>
+        'max-age=60, no-transform'] },
+    '/cdn-lines' => { headers => ['CDN-Cache-Control' => 'no-transform',
+        'CDN-Cache-Control' => 'max-age=60'] },
+    '/cdn-false' => { headers => ['CDN-Cache-Control' =>
+        'max-age=60, no-transform=?0'] },
+    '/cdn-bad' => { headers => ['CDN-Cache-Control' => 'no-transform',
+        'CDN-Cache-Control' => 'max-age='] },
     '/digest' => { headers => ['Content-Digest' => 'sha-256=:AAAA:'] },
     '/varied' => { headers => [Vary => 'Accept-Encoding'] },
     '/listed' => { headers => [Vary => 'X-A , ACCEPT-ENCODING,X-B'] },
@@ -153,9 +161,10 @@ sub stored {
 }
 
 is(stored("/gzip$_"), 'gzip', "gzip: $_")
-    for qw{ /a /svg /json /chunked /pieces /404 };
+    for qw{ /a /svg /json /chunked /pieces /404 /cdn-false /cdn-bad };
 is(stored("/gzip$_"), 'none', "gzip, not: $_")
-    for qw{ /small /chunked-small /image /fixed /hidden /digest };
+    for qw{ /small /chunked-small /image /fixed /hidden /cdn /cdn-lines
+        /digest };
 is(stored("/zstd$_"), 'zstd', "zstd: $_") for qw{ /a /chunked };
 is(stored("/all$_"), 'gzip', "types=*: $_")
     for qw{ /small /chunked-small /image };

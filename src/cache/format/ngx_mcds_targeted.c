@@ -406,6 +406,9 @@ ngx_mcds_member_apply(ngx_mcds_cache_control_t *cc, ngx_mcds_member_t *m)
     } else if (ngx_mcds_member_is(m, "proxy-revalidate")) {
         cc->proxy_revalidate = there;
 
+    } else if (ngx_mcds_member_is(m, "no-transform")) {
+        cc->no_transform = there;
+
     } else if (ngx_mcds_member_is(m, "must-understand")) {
         cc->must_understand = (m->type == NGX_MCDS_MEMBER_TRUE);
 

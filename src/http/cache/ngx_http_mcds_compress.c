@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_targeted.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
@@ -301,7 +302,9 @@ ngx_http_mcds_compress_fixed(ngx_list_t *list)
     ngx_uint_t                 i;
     ngx_list_part_t           *part;
     ngx_table_elt_t           *h;
-    ngx_mcds_cache_control_t   cc;
+    ngx_mcds_cache_control_t   cc, cdn;
+
+    ngx_memzero(&cdn, sizeof(ngx_mcds_cache_control_t));
 
     for (part = &list->part; part; part = part->next) {
 
@@ -322,11 +325,15 @@ ngx_http_mcds_compress_fixed(ngx_list_t *list)
                 }
             }
 
+            if (ngx_http_mcds_header_is(&h[i].key, "CDN-Cache-Control")) {
+                (void) ngx_mcds_targeted_add(&cdn, &h[i].value);
+            }
+
             if (ngx_http_mcds_header_in(ngx_http_mcds_digests, &h[i].key)) {
                 return 1;
             }
         }
     }
 
-    return 0;
+    return cdn.no_transform && !cdn.malformed;
 }
