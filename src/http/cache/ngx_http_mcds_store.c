@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds_sign.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_coding.h"
@@ -50,6 +51,7 @@ static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_mcds_value_t *ngx_http_mcds_store_mark(
     ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_store_not_cached(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_buf_t *b);
 static void ngx_http_mcds_store_refused(ngx_http_request_t *r,
@@ -604,7 +606,44 @@ ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
+    ngx_mcds_page_built(&ctx->waiter, ngx_http_mcds_store_not_cached(r)
+                                      ? NGX_MCDS_BUILD_FAILED
+                                      : NGX_MCDS_BUILD_BACKOFF,
+                        NULL, 0);
+}
+
+
+/*
+ * Returns 1 if the origin, a cache itself, has sent 504 since the request has
+ * only-if-cached: this is no failure of the origin, but a 504 that nginx sends
+ * after a timeout is one.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_store_not_cached(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    if (r->upstream == NULL
+        || r->upstream->headers_in.status_n != NGX_HTTP_GATEWAY_TIME_OUT)
+    {
+        return 0;
+    }
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (ngx_http_mcds_header_only_if_cached(&h[i])) {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
 }
 
 

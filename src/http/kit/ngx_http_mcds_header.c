@@ -7,6 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_fresh.h"
 #include "ngx_http_mcds_header.h"
 
 
@@ -153,4 +154,20 @@ ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name)
     }
 
     return 0;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_header_only_if_cached(ngx_table_elt_t *h)
+{
+    ngx_mcds_cache_control_t  cc;
+
+    if (!ngx_http_mcds_header_is(&h->key, "Cache-Control")) {
+        return 0;
+    }
+
+    ngx_memzero(&cc, sizeof(ngx_mcds_cache_control_t));
+    ngx_mcds_cache_control_add(&cc, &h->value);
+
+    return cc.only_if_cached;
 }

@@ -70,6 +70,14 @@ ngx_uint_t ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name);
 
 
 /*
+ * 1 if the header of a request is a line of Cache-Control with only-if-cached,
+ * by which the client asks caches for a stored response or 504
+ */
+
+ngx_uint_t ngx_http_mcds_header_only_if_cached(ngx_table_elt_t *h);
+
+
+/*
  * Copies a text into memory of the pool; an empty text gets NULL as its data.
  * NGX_OK, or NGX_ERROR when out of memory.
  */

@@ -35,7 +35,9 @@ typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,
  * other work in the background.  It lives on a connection and a pool of its
  * own: a background subrequest of a main request that never runs, as GET,
  * without a body, without the Range, If-*, Expect, Upgrade, TE, Content-Length,
- * Transfer-Encoding, Trailer and hop-by-hop headers (RFC 9110, 7.6.1).  Headers
+ * Transfer-Encoding, Trailer and hop-by-hop headers (RFC 9110, 7.6.1), and
+ * without lines of Cache-Control that have only-if-cached: the response is for
+ * all clients, and a cache before the origin would refuse to ask it.  Headers
  * named in Connection stay, as they do in nginx: otherwise a client could hide
  * from the origin a header that is part of the page's key.  Nothing in the copy
  * points into r or into r's connection, so r may end at any time.  The copy

@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_refresh_context.h"
@@ -93,6 +94,7 @@ static ngx_str_t  ngx_http_mcds_refresh_eager[] = {
  */
 
 static ngx_str_t  ngx_http_mcds_refresh_lazy[] = {
+    ngx_string("http_cache_control"),
     ngx_string("request_method"),
     ngx_string("request_body"),
     ngx_string("request_body_file"),
@@ -207,8 +209,10 @@ ngx_http_mcds_refresh_strings(ngx_http_request_t *main, ngx_http_request_t *r)
 
 /*
  * Gives the request "to" a new list with the headers of the request "from",
- * without those that a refresh leaves out.  Marking headers as deleted in the
- * old list is not enough: the proxy module and others ignore the mark.
+ * without those that a refresh leaves out.  "deep": copies the headers, for a
+ * request without a client, and leaves out only-if-cached, too.  Marking
+ * headers as deleted in the old list is not enough: the proxy module and others
+ * ignore the mark.
  */
 
 static ngx_int_t
@@ -234,7 +238,6 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
                           (n + 1) * sizeof(ngx_http_mcds_refresh_pair_t));
 
     size = sizeof(ngx_table_elt_t);
-
     if (map.pair == NULL
         || ngx_list_init(&list, to->pool, n + NGX_HTTP_MCDS_REFRESH_SPARE, size)
            != NGX_OK)
@@ -253,7 +256,8 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
             pair->to = NULL;
 
             if (header[i].hash == 0
-                || ngx_http_mcds_refresh_unwanted(&header[i].key))
+                || ngx_http_mcds_refresh_unwanted(&header[i].key)
+                || (deep && ngx_http_mcds_header_only_if_cached(&header[i])))
             {
                 continue;
             }
