@@ -29,15 +29,45 @@ my $m = $t->memcached('m');
 
 my $large = join '', map { sprintf "%07d\n", $_ } 1 .. 300000;
 
+# other validators, of the page and of the 304: Last-Modified of another
+# version, an older one if files were restored; a strong ETag for a page that
+# has none
+
+my ($d1, $d2) = map { "Mon, 28 Sep 2020 06:00:0$_ GMT" } 1, 2;
+my @d1 = ('Last-Modified' => $d1);
+my @d2 = ('Last-Modified' => $d2);
+my ($same, $other) = ('REVALIDATED page 1', 'EXPIRED page 3');
+
+my %others = (
+    'date-older' => [\@d2, \@d1, $other],
+    'date-same' => [\@d2, \@d2, $same],
+    'date-form' => [\@d2, ['Last-Modified' =>
+        'Monday, 28-Sep-20 06:00:02 GMT'], $same],
+    'date-none' => [\@d2, [], $same],
+    'date-new' => [[ETag => '"1"'], \@d2, $same],
+    'date-odd' => [\@d2, ['Last-Modified' => 'now'], $other],
+    'date-odd-same' => [['Last-Modified' => 'now'],
+        ['Last-Modified' => 'now'], $same],
+    'etag-gone' => [[ETag => '"1"', @d2], \@d1, $other],
+    'etag-same' => [[ETag => '"1"', @d2], [ETag => '"1"', @d1], $same],
+    'etag-strong' => [\@d2, [ETag => '"2"', @d2], $other],
+    'etag-weak' => [\@d2, [ETag => 'W/"2"', @d2], $same],
+    'etag-weak-older' => [\@d2, [ETag => 'W/"2"', @d1], $other],
+);
+
 my $answer = sub {
     my ($o, $q) = @_;
     my @life = ('Cache-Control' => 'max-age=60'
         . ($q->{path} =~ /must/ ? ', must-revalidate' : ''));
 
-    return { status => 304, headers => [@life, ETag => '"2"'] }
-        if $q->{headers}{'if-none-match'};
+    my ($page, $confirms) = @{ $others{$q->{path} =~ m{([^/]+)$} ? $1 : ''}
+        // [[ETag => '"1"'], [ETag => '"2"']] };
 
-    return { headers => [@life, ETag => '"1"'], body =>
+    return { status => 304, headers => [@life, @$confirms] }
+        if $q->{headers}{'if-none-match'}
+        || $q->{headers}{'if-modified-since'};
+
+    return { headers => [@life, @$page], body =>
         $q->{path} =~ /large/ ? $large . $q->{k} : "page $q->{k}" };
 };
 
@@ -240,6 +270,20 @@ expired('/behind/1', 1000);
 is(which($h->get('/behind/1')), '200 STALE page 1', 'refresh: the old page');
 is(refresh_wait($m, key('/behind/1'))->{body}, 'page 3', 'refresh: a new one');
 is(validators($o, '/behind/1'), '- "1" -', 'refresh: asked again');
+
+
+# other validators
+
+for my $name (sort keys %others) {
+    my $want = $others{$name}[2];
+    my $uri = "/must/$name";
+
+    expired($uri);
+    is(which($h->get($uri)), "200 $want", "$name: the page");
+    is($o->count($uri), $want =~ /EXPIRED/ ? 3 : 2, "$name: requests");
+    is(refresh_wait($m, key($uri))->{body}, $want =~ s/.*(?=page)//r,
+        "$name: is stored");
+}
 
 
 # an origin that says the same without a validator

@@ -60,7 +60,6 @@ static ngx_uint_t ngx_http_mcds_failure(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t *status);
 
 
-static ngx_str_t  ngx_http_mcds_last_modified = ngx_string("Last-Modified");
 static ngx_str_t  ngx_http_mcds_location = ngx_string("Location");
 
 
@@ -267,7 +266,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_int_t          rc;
-    ngx_str_t          headers, old, new;
+    ngx_str_t          headers;
     ngx_uint_t         reason;
     ngx_mcds_entry_t   entry;
 
@@ -280,13 +279,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (rc != NGX_OK
-        || (ngx_http_mcds_stored_find(entry.headers, &ngx_http_mcds_etag, &old)
-            == NGX_OK
-            && ngx_http_mcds_stored_find(headers, &ngx_http_mcds_etag, &new)
-               == NGX_OK
-            && !ngx_http_mcds_validator_same(&old, &new)))
-    {
+    if (rc != NGX_OK || !ngx_http_mcds_validator_same(entry.headers, headers)) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "origin sent 304 for another version than the "
                       "stored page");

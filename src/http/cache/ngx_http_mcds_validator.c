@@ -2,18 +2,26 @@
 /*
  * Copyright (C) mcds authors
  *
- * The ETags of stored pages and of responses.
+ * The ETags and Last-Modified dates of stored pages and of responses.
  */
 
 
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_date.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_validator.h"
 
 
+static ngx_uint_t ngx_http_mcds_validator_same_etag(ngx_str_t *old,
+    ngx_str_t *new);
+static ngx_uint_t ngx_http_mcds_validator_same_date(ngx_str_t *old,
+    ngx_str_t *new);
+
+
 ngx_str_t  ngx_http_mcds_etag = ngx_string("ETag");
+ngx_str_t  ngx_http_mcds_last_modified = ngx_string("Last-Modified");
 
 
 ngx_int_t
@@ -32,13 +40,48 @@ ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,
 
 
 /*
+ * The date of Last-Modified is compared only if there are not two ETags to
+ * compare.  A strong ETag is for the bytes of one version, so a page without
+ * ETag does not get one from a 304: the origin has compared dates, which do
+ * not tell the versions of one second apart.
+ */
+
+ngx_uint_t
+ngx_http_mcds_validator_same(ngx_str_t page, ngx_str_t headers)
+{
+    ngx_str_t  old, new;
+
+    if (ngx_http_mcds_stored_find(headers, &ngx_http_mcds_etag, &new)
+        == NGX_OK)
+    {
+        if (ngx_http_mcds_stored_find(page, &ngx_http_mcds_etag, &old)
+            == NGX_OK)
+        {
+            return ngx_http_mcds_validator_same_etag(&old, &new);
+        }
+
+        if (new.data[0] == '"') {
+            return 0;
+        }
+    }
+
+    return ngx_http_mcds_stored_find(page, &ngx_http_mcds_last_modified, &old)
+               != NGX_OK
+           || ngx_http_mcds_stored_find(headers, &ngx_http_mcds_last_modified,
+                                        &new)
+              != NGX_OK
+           || ngx_http_mcds_validator_same_date(&old, &new);
+}
+
+
+/*
  * Compares the ETags of a stored page, "old", and of a 304, "new".  A weak
  * ETag matches the strong one of the stored page, since a server that
  * compresses makes ETags weak.  A strong ETag never matches a weak one.
  */
 
-ngx_uint_t
-ngx_http_mcds_validator_same(ngx_str_t *old, ngx_str_t *new)
+static ngx_uint_t
+ngx_http_mcds_validator_same_etag(ngx_str_t *old, ngx_str_t *new)
 {
     ngx_str_t  a, b;
 
@@ -56,6 +99,22 @@ ngx_http_mcds_validator_same(ngx_str_t *old, ngx_str_t *new)
     }
 
     return ngx_mcds_same(&a, &b);
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_validator_same_date(ngx_str_t *old, ngx_str_t *new)
+{
+    int64_t  now, date;
+
+    if (ngx_mcds_same(old, new)) {
+        return 1;
+    }
+
+    now = ngx_time();
+    date = ngx_mcds_date_parse(old, now);
+
+    return date != NGX_ERROR && date == ngx_mcds_date_parse(new, now);
 }
 
 

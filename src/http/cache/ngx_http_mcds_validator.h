@@ -17,6 +17,7 @@
 
 
 extern ngx_str_t  ngx_http_mcds_etag;
+extern ngx_str_t  ngx_http_mcds_last_modified;
 
 
 /*
@@ -29,11 +30,12 @@ ngx_int_t ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,
 
 
 /*
- * returns 1 if the ETag of a 304, "new", matches that of the stored page,
- * "old"
+ * returns 1 unless the ETag or the Last-Modified in the headers of a 304 is
+ * that of another version than the stored page, whose headers are "page", RFC
+ * 9111, 4.3.4
  */
 
-ngx_uint_t ngx_http_mcds_validator_same(ngx_str_t *old, ngx_str_t *new);
+ngx_uint_t ngx_http_mcds_validator_same(ngx_str_t page, ngx_str_t headers);
 
 
 /*
