@@ -43,7 +43,7 @@ http {
     mcds_cache_status_header on;
     mcds_cache_session_cookies sid;
     mcds_cache_bypass $arg_bypass;
-    mcds_no_cache $arg_nocache;
+    mcds_no_cache $arg_nocache $http_x_no_cache;
     mcds_cache_max_size 100k;
     mcds_purge_api method=PURGE;
     server {
@@ -96,6 +96,21 @@ my $fill = sub { $h->get($_[0]); page_wait($m, key($_[0])) or die $_[0] };
 sub expired {
     my ($ms, %more) = @_;
     return sub { $fill->($_[0]); page_expire($m, key($_[0]), $ms, %more) };
+}
+
+# a page with an ETag, and what a 304 says of it
+
+sub confirmed {
+    my ($control, $confirms) = @_;
+    my $before = $control->[0] eq 'no-cache' ? $fill : expired(61500);
+    my @etag = (ETag => '"a"');
+
+    return sub {
+        $o->set($_[0], { headers => [@etag, 'Cache-Control' => @$control] });
+        $before->($_[0]);
+        $o->set($_[0], { status => 304, body => '',
+            headers => [@etag, @$confirms] });
+    };
 }
 
 # the clock moves on by a millisecond at least, the unit of all times
@@ -169,6 +184,15 @@ my @rows = (
         expired(61500)->($_[0]); $o->set($_[0], { status => 304, body => '',
         headers => [ETag => '"a"'] }) }, {}, 'REVALIDATED', 'unchanged',
         'fwd=stale; fwd-status=304; stored; ttl=60; detail=unchanged'],
+    ['valid/304-no-store', confirmed(['max-age=60'],
+        ['Cache-Control' => 'no-store']), {}, 'REVALIDATED', 'no-store',
+        'fwd=stale; fwd-status=304; ttl=-62; detail=no-store'],
+    ['valid/304-rule', confirmed(['max-age=60'], []),
+        { headers => { 'X-No-Cache' => 1 } }, 'REVALIDATED', 'rule',
+        'fwd=stale; fwd-status=304; ttl=60; detail=rule'],
+    ['valid/304-each-new', confirmed(['no-cache'], ['X-New' => 1]), {},
+        'REVALIDATED', 'unchanged',
+        'fwd=stale; fwd-status=304; stored; ttl=0; detail=unchanged'],
     ['error', sub { expired(61500)->($_[0]); $o->set($_[0],
         { status => 500 }) }, {}, 'STALE', 'error',
         'fwd=stale; fwd-status=500; ttl=-62; detail=error'],

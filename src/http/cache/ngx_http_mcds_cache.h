@@ -464,6 +464,8 @@ struct ngx_http_mcds_cache_ctx_s {
     unsigned                     validating:1; /* the request to the origin
                                                   revalidates the page
                                                   "snapshot" */
+    unsigned                     renewed:1;   /* the page "snapshot", which a
+                                                 304 has renewed, is stored */
     unsigned                     old_shown:1; /* the page "snapshot" is served
                                                  if the new page takes too
                                                  long */

@@ -350,7 +350,7 @@ ngx_http_mcds_cache_vars_forward(u_char *p, ngx_http_request_t *r,
                         r->upstream->headers_in.status_n);
     }
 
-    if (ctx->store || ctx->status == NGX_HTTP_MCDS_REVALIDATED) {
+    if (ctx->store || ctx->renewed) {
         p = ngx_sprintf(p, "; stored");
     }
 

@@ -649,7 +649,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     storing.renewed = 1;
     storing.replace = ctx->replace;
 
-    (void) ngx_mcds_page_store(&ctx->waiter, &storing);
+    ctx->renewed = (ngx_mcds_page_store(&ctx->waiter, &storing) == NGX_OK);
 
     return NGX_OK;
 }
