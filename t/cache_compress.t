@@ -14,6 +14,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry;
+use Test::Mcds::Refresh;
 
 use IO::Uncompress::Gunzip qw/ gunzip /;
 
@@ -45,10 +46,14 @@ my %pages = (
     '/cdn-bad' => { headers => ['CDN-Cache-Control' => 'no-transform',
         'CDN-Cache-Control' => 'max-age='] },
     '/digest' => { headers => ['Content-Digest' => 'sha-256=:AAAA:'] },
+    '/head' => { headers => ['Cache-Control' => 'no-transform'] },
     '/varied' => { headers => [Vary => 'Accept-Encoding'] },
     '/listed' => { headers => [Vary => 'X-A , ACCEPT-ENCODING,X-B'] },
     '/other' => { headers => [Vary => 'X-Accept-Encoding, X-B'] },
 );
+
+# /again/: the first response has none of these headers, those after it do, and
+# they say that the page is the same
 
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
@@ -56,6 +61,9 @@ my $o = $t->origin('o', sub {
     my %page = (type => 'text/html', body => $text, headers => [],
         %{ $pages{$name} // {} });
     $page{body} = join '', @{ $page{parts} } if $page{parts};
+    $page{headers} = [] if $q->{path} =~ m{^/again/} && $q->{k} == 1;
+    $page{status} = 304 if $q->{headers}{'if-none-match'};
+    delete $page{body} if $q->{headers}{'if-none-match'};
     return { %page, headers => ['Cache-Control' => 'max-age=60', ETag => '"e"',
         'Content-Type' => delete $page{type}, @{ $page{headers} }] };
 });
@@ -96,6 +104,19 @@ http {
         }
         location /some/ {
             mcds_cache_compress gzip types=image/p*,text/Plain;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /again/ {
+            mcds_cache_revalidate on;
+            mcds_cache_background_update off;
+            mcds_cache_request_control on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /again/hidden {
+            proxy_hide_header Cache-Control;
+            mcds_cache_valid 1m;
+            mcds_cache_revalidate on;
+            mcds_cache_background_update off;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /control/ {
@@ -261,6 +282,36 @@ is(shape(get('/control/a', 'gzip', headers => {
 is(shape(get('/control/a', 'gzip')), "200 $hit", 'asked nothing');
 
 is($o->count('/gzip/a'), 1, 'the origin was asked once');
+
+
+# a page that is stored compressed, and must not be any more by a 304, or by the
+# response to HEAD
+
+for my $name ('a', 'fixed', 'hidden', 'digest', 'head') {
+    my $uri = "/again/$name";
+    my $same = ($name eq 'a');
+
+    is(stored($uri), 'gzip', "$name: compressed at first");
+
+    if ($name eq 'head') {
+        is(get($uri, 'gzip', method => 'HEAD', headers => {
+            'Cache-Control' => 'no-cache' })->header('X-Cache'), 'BYPASS',
+            'head: from the origin');
+        ok(wait_for(sub {
+            page_decode(page_wait($m, $uri))->{expire} <= time() * 1000
+        }), 'head: the page expires');
+
+    } else {
+        page_expire($m, $uri, 1000);
+    }
+
+    is(shape(get($uri, 'gzip')), $same ? '200 REVALIDATED gzip W/"e" right'
+        : '200 EXPIRED none "e" right', "$name: the page after that");
+    is(refresh_wait($m, $uri)->{coding}, $same ? 1 : 0,
+        "$name: which is stored");
+    is(shape(get($uri, 'gzip')), '200 ' . ($same ? $hit : $none),
+        "$name: and used");
+}
 
 
 # the directive

@@ -65,6 +65,9 @@ struct ngx_http_mcds_compress_s {
  * compress: returns how to compress the response to r, in a location that
  * compresses pages, or NULL; depends on the response's length, if known.
  *
+ * fixed: returns 1 if a header of the response to r, such as a digest, forbids
+ * changes of the body.
+ *
  * create, run, free: the encoder, see ngx_mcds_coding.h.
  *
  * accepted: returns 1 if r accepts the coding of the page ctx->snapshot.
@@ -76,6 +79,7 @@ struct ngx_http_mcds_compress_s {
 typedef struct {
     ngx_http_mcds_compress_t  *(*compress)(ngx_http_request_t *r,
                                    ngx_http_mcds_cache_conf_t *ccf);
+    ngx_uint_t                 (*fixed)(ngx_http_request_t *r);
     ngx_mcds_encoder_t        *(*create)(ngx_uint_t coding, ngx_int_t level);
     ngx_int_t                  (*run)(ngx_mcds_encoder_t *encoder, u_char *p,
                                    size_t len, ngx_uint_t last,
@@ -114,6 +118,7 @@ char *ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_http_mcds_compress_t *ngx_http_mcds_compress(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
+ngx_uint_t ngx_http_mcds_compress_fixed(ngx_http_request_t *r);
 ngx_uint_t ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 ngx_buf_t *ngx_http_mcds_decode_body(ngx_http_request_t *r,

@@ -34,6 +34,7 @@ static ngx_int_t ngx_http_mcds_coding_filter_init(ngx_conf_t *cf);
 
 static ngx_http_mcds_codings_t  ngx_http_mcds_coding_functions = {
     ngx_http_mcds_compress,
+    ngx_http_mcds_compress_fixed,
     ngx_mcds_encoder_create,
     ngx_mcds_encoder_run,
     ngx_mcds_encoder_free,

@@ -31,7 +31,7 @@ static char *ngx_http_mcds_compress_types(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *list, void *conf);
 static ngx_uint_t ngx_http_mcds_compress_type(ngx_http_request_t *r,
     ngx_http_mcds_compress_t *compress);
-static ngx_uint_t ngx_http_mcds_compress_fixed(ngx_list_t *list);
+static ngx_uint_t ngx_http_mcds_compress_forbids(ngx_list_t *list);
 
 
 /*
@@ -230,18 +230,7 @@ ngx_http_mcds_compress(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf)
     if ((r->headers_out.content_encoding
          && r->headers_out.content_encoding->hash)
         || !ngx_http_mcds_compress_type(r, compress)
-        || ngx_http_mcds_compress_fixed(&r->headers_out.headers))
-    {
-        return NULL;
-    }
-
-    /*
-     * the upstream's list of headers includes those that the location hides
-     * from the client
-     */
-
-    if (r->upstream
-        && ngx_http_mcds_compress_fixed(&r->upstream->headers_in.headers))
+        || ngx_http_mcds_compress_fixed(r))
     {
         return NULL;
     }
@@ -291,13 +280,23 @@ ngx_http_mcds_compress_type(ngx_http_request_t *r,
 }
 
 
-/*
- * returns 1 if a header of the response, such as a digest, forbids changes of
- * the body
- */
+ngx_uint_t
+ngx_http_mcds_compress_fixed(ngx_http_request_t *r)
+{
+    /*
+     * the upstream's list of headers includes those that the location hides
+     * from the client
+     */
+
+    return ngx_http_mcds_compress_forbids(&r->headers_out.headers)
+           || (r->upstream
+               && ngx_http_mcds_compress_forbids(
+                                          &r->upstream->headers_in.headers));
+}
+
 
 static ngx_uint_t
-ngx_http_mcds_compress_fixed(ngx_list_t *list)
+ngx_http_mcds_compress_forbids(ngx_list_t *list)
 {
     ngx_uint_t                 i;
     ngx_list_part_t           *part;

@@ -301,7 +301,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_AGAIN;
     }
 
-    if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
+    if (!ngx_http_mcds_store_updates(r, &entry)) {
         return ngx_http_mcds_ask_again(r, ctx);
     }
 
@@ -332,7 +332,7 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
         return;
     }
 
-    if (reason != NGX_MCDS_STORE || ngx_mcds_entry_fits(&entry) != NGX_OK) {
+    if (reason != NGX_MCDS_STORE || !ngx_http_mcds_store_updates(r, &entry)) {
 
         /*
          * the response to HEAD confirms the stored page, but the page cannot

@@ -322,6 +322,14 @@ ngx_http_mcds_store_next(ngx_event_t *ev)
 }
 
 
+ngx_uint_t
+ngx_http_mcds_store_updates(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
+{
+    return ngx_mcds_entry_fits(entry) == NGX_OK
+           && !(entry->coding && ngx_http_mcds_codings->fixed(r));
+}
+
+
 void
 ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store)
 {

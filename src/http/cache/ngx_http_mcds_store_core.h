@@ -83,6 +83,16 @@ ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 
 
+/*
+ * Returns 1 if a stored page can be stored again with the headers that the
+ * response to r has given its entry.  A page that is stored compressed cannot
+ * if these headers forbid changes of the body.
+ */
+
+ngx_uint_t ngx_http_mcds_store_updates(ngx_http_request_t *r,
+    ngx_mcds_entry_t *entry);
+
+
 /* frees the encoder, if any, that compresses the response being stored */
 
 void ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store);
