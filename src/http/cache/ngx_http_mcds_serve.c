@@ -60,6 +60,7 @@ typedef struct {
 } ngx_http_mcds_prepared_t;
 
 
+static ngx_int_t ngx_http_mcds_serve_copy(ngx_http_request_t *r, ngx_buf_t *b);
 static ngx_int_t ngx_http_mcds_serve_file(ngx_http_request_t *r,
     ngx_mcds_snapshot_t *snapshot, ngx_buf_t *b);
 static ngx_http_mcds_prepared_t *ngx_http_mcds_prepare(
@@ -321,11 +322,49 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         b->sync = 1;
     }
 
+    if (ctx->instead
+        && r->filter_need_temporary
+        && b->memory
+        && ngx_http_mcds_serve_copy(r, b) != NGX_OK)
+    {
+        return NULL;
+    }
+
     if (ngx_http_mcds_serve_file(r, ctx->snapshot, b) != NGX_OK) {
         return NULL;
     }
 
     return b;
+}
+
+
+/*
+ * Gives a filter that writes to the body its own copy.  The copy filter of
+ * nginx makes one, but a page that is served in place of the origin's response
+ * begins its way below that filter.
+ */
+
+static ngx_int_t
+ngx_http_mcds_serve_copy(ngx_http_request_t *r, ngx_buf_t *b)
+{
+    size_t   size;
+    u_char  *p;
+
+    size = b->last - b->pos;
+
+    p = ngx_pnalloc(r->pool, size);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->last = ngx_cpymem(p, b->pos, size);
+    b->pos = p;
+    b->start = p;
+    b->end = b->last;
+    b->memory = 0;
+    b->temporary = 1;
+
+    return NGX_OK;
 }
 
 
