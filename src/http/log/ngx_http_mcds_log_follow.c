@@ -820,6 +820,15 @@ ngx_http_mcds_follow_writer(ngx_http_request_t *r)
     }
 
     /*
+     * the client has read: send_timeout begins anew; new lines alone must not
+     * renew it
+     */
+
+    if (wev->timer_set && !wev->delayed) {
+        ngx_del_timer(wev);
+    }
+
+    /*
      * if there is no log line to send, only the write event shows that the
      * client has left
      */

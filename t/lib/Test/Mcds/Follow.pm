@@ -8,6 +8,7 @@ package Test::Mcds::Follow;
 #         headers => { 'Last-Event-ID' => $id }, rcvbuf => 4096);
 #
 #     $c->status(), $c->header('content-type'), $c->text()
+#     $c->drain(1000)             reads so many bytes at most, else all there is
 #     $c->count()                 lines until now
 #     $c->seen(10, seconds)       waits for 10 lines; false if there are more
 #     $c->events()                { time, host, line, id }
@@ -50,15 +51,16 @@ sub new {
 
 
 sub drain {
-    my ($self) = @_;
+    my ($self, $most) = @_;
 
     while (!$self->{ended}) {
-        my $n = sysread $self->{socket}, my $bytes, 65536;
+        my $n = sysread $self->{socket}, my $bytes, $most // 65536;
 
         last if !defined $n;
 
         $self->{ended} = 1 if $n == 0;
         $self->{rest} .= $bytes;
+        last if $most;
     }
 
     if (!$self->{headers}
