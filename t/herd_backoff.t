@@ -41,6 +41,13 @@ http {
             mcds_cache on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /ahead {
+            mcds_cache on;
+            mcds_cache_error_backoff 1s 1s;
+            mcds_cache_background_update off;
+            add_header X-Reason $mcds_cache_reason;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
     }
 }
 EOT
@@ -75,5 +82,21 @@ for my $i (0 .. $#least) {
 
     $m->set($lock, "kept $step " . int(time() * 1000 - 1), 60);
 }
+
+# the clock of the host that has failed is an hour ahead: the others wait for no
+# longer than their bound
+
+$h[0]->get('/ahead');
+page_wait($m, '/ahead');
+page_expire($m, '/ahead', 1000);
+$m->set('<>/ahead:lock', 'kept 1 ' . int((time() + 3600) * 1000), 60);
+
+is($h[0]->get('/ahead')->header('X-Reason') // '', 'backoff',
+    'a clock that is ahead: the failure of another host is seen');
+is($o->count('/ahead'), 1, 'a clock that is ahead: not asked');
+
+$m->delete('<>/ahead:lock');
+ok(wait_for(sub { $h[0]->get('/ahead'); $o->count('/ahead') > 1 }),
+    'a clock that is ahead: the pause ends');
 
 $t->done();

@@ -33,6 +33,7 @@ static ngx_int_t ngx_mcds_page_judge(ngx_mcds_page_t *page);
 static ngx_int_t ngx_mcds_page_changed(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_lock(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_poll(ngx_mcds_page_t *page);
+static ngx_msec_t ngx_mcds_page_kept_left(ngx_mcds_page_t *page, uint64_t now);
 static void ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state);
 
 
@@ -235,7 +236,7 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
     now = ngx_mcds_now();
 
     if (page->kept.step && page->kept.until > now) {
-        ngx_mcds_page_pause(page, (ngx_msec_t) (page->kept.until - now));
+        ngx_mcds_page_pause(page, ngx_mcds_page_kept_left(page, now));
         ngx_mcds_page_tell_pause(page);
         return;
     }
@@ -253,6 +254,24 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 }
 
 
+/*
+ * Returns how long the pause lasts that the lock's item in memcached tells.
+ * The clock of the host that wrote it may be ahead: no pause of this host's
+ * configuration is longer than backoff_max.
+ */
+
+static ngx_msec_t
+ngx_mcds_page_kept_left(ngx_mcds_page_t *page, uint64_t now)
+{
+    if (page->kept.until <= now) {
+        return 0;
+    }
+
+    return (ngx_msec_t) ngx_min(page->kept.until - now,
+                                (uint64_t) page->backoff_max);
+}
+
+
 static void
 ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 {
@@ -265,8 +284,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
         /* the build that the requests of this worker wait for has failed */
 
-        ngx_mcds_page_pause(page, page->kept.until > now
-                                  ? (ngx_msec_t) (page->kept.until - now) : 0);
+        ngx_mcds_page_pause(page, ngx_mcds_page_kept_left(page, now));
         ngx_mcds_page_tell_pause(page);
         return;
     }
