@@ -610,6 +610,12 @@ ngx_http_mcds_attach_handler(ngx_event_t *ev)
     if (ctx->store) {
         ngx_http_mcds_store_leave(ctx);
     }
+
+    /* the data held back for the store goes to the client now */
+
+    if (ctx->tee.held) {
+        ngx_http_mcds_hold_handler(ctx);
+    }
 }
 
 
