@@ -40,6 +40,9 @@ http {
 }
 EOC
 
+# the client reads more slowly than the lines come
+
+my $most = int(3000 / $t->slow());
 my $steady = Test::Mcds::Follow->new($h, '/log?follow=1', rcvbuf => 16384);
 
 ok(wait_for(sub { $f->count(qr/^mg log:\d+ /) > 6 }, 10), 'it looks');
@@ -47,13 +50,13 @@ ok(wait_for(sub { $f->count(qr/^mg log:\d+ /) > 6 }, 10), 'it looks');
 $t->load(port => $h->port(), uri => '/large?n=large', clients => 4,
     requests => 130, header => 'X-Large: ' . 'x' x 7000);
 
-ok(wait_for(sub { $steady->drain(3000); length $steady->{rest} }),
+ok(wait_for(sub { $steady->drain($most); length $steady->{rest} }),
     'the lines come');
 
 my $end = time() + 2.5 * $timeout;
 
 while (time() < $end && !$steady->{ended}) {
-    $steady->drain(3000);
+    $steady->drain($most);
     sleep(0.05);
 }
 

@@ -64,10 +64,15 @@ http {
 }
 EOT
 
-my @slow = map { slow($h->port(), "/large/$_") } 1 .. 10;
+# each of them holds memory for a second at most
 
-ok(wait_for(sub { status($h)->{memory}{unsent} > 64 * $mb - 32768 }),
-    'slow clients hold the memory');
+my @slow;
+
+ok(wait_for(sub {
+    push @slow, slow($h->port(), '/large/' . @slow) for 1 .. 10;
+    return wait_for(sub { status($h)->{memory}{unsent} > 64 * $mb - 32768 },
+        0.5);
+}, 20 * $t->slow()), 'slow clients hold the memory');
 
 my $r = http_get($t->port('fast'), '/held', timeout => 30);
 
