@@ -17,13 +17,13 @@ typedef struct {
     ngx_mcds_own_t    own;        /* the request's scheme, host and ports as
                                      nginx sees them; the scheme is empty until
                                      it is needed */
+    ngx_uint_t        differ;     /* 1: at least one of the headers contradicts
+                                     nginx */
     size_t            len;
     u_char           *last;
 } ngx_http_mcds_forwarded_t;
 
 
-static ngx_uint_t ngx_http_mcds_forwarded_any(ngx_http_request_t *r,
-    ngx_http_mcds_forwarded_t *ctx);
 static ngx_str_t *ngx_http_mcds_forwarded_pass(ngx_http_request_t *r,
     ngx_http_mcds_forwarded_t *ctx, ngx_str_t *name);
 static ngx_uint_t ngx_http_mcds_forwarded_differs(ngx_http_request_t *r,
@@ -72,18 +72,19 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
     ctx.names = ccf->forwarded_headers;
     ctx.own.scheme.len = 0;
+    ctx.differ = 0;
     ctx.len = 0;
 
-    if (!ngx_http_mcds_forwarded_any(r, &ctx)) {
-        return NGX_OK;
-    }
+    name = ngx_http_mcds_forwarded_pass(r, &ctx, NULL);
 
     /*
      * If one forwarding header contradicts nginx, those that only repeat what
      * nginx knows are written, too: an application may obey one of them.
      */
 
-    name = ngx_http_mcds_forwarded_pass(r, &ctx, NULL);
+    if (!ctx.differ) {
+        return NGX_OK;
+    }
 
     p = ngx_pnalloc(r->pool, ctx.len);
     if (p == NULL) {
@@ -108,45 +109,11 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 }
 
 
-/* returns 1 if a forwarding header of the request contradicts nginx */
-
-static ngx_uint_t
-ngx_http_mcds_forwarded_any(ngx_http_request_t *r,
-    ngx_http_mcds_forwarded_t *ctx)
-{
-    ngx_str_t        *name;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
-
-    for (part = &r->headers_in.headers.part; part; part = part->next) {
-
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-
-            if (h[i].hash == 0) {
-                continue;
-            }
-
-            name = ngx_mcds_forwarded_name(ctx->names, &h[i].key);
-
-            if (name
-                && ngx_http_mcds_forwarded_differs(r, ctx, name, &h[i].value))
-            {
-                return 1;
-            }
-        }
-    }
-
-    return 0;
-}
-
-
 /*
  * Writes the forwarding headers with this name, such as X-Forwarded-Host, and
  * returns the next name; or, if name is NULL, adds up the sizes of all
- * forwarding headers, and returns the first name.
+ * forwarding headers, notes whether one of them contradicts nginx, and returns
+ * the first name.
  */
 
 static ngx_str_t *
@@ -177,6 +144,10 @@ ngx_http_mcds_forwarded_pass(ngx_http_request_t *r,
             }
 
             if (name == NULL) {
+                ctx->differ = ctx->differ
+                              || ngx_http_mcds_forwarded_differs(r, ctx, found,
+                                                                 &h[i].value);
+
                 ctx->len += NGX_MCDS_FORWARDED_LEN + found->len
                             + h[i].value.len;
 
