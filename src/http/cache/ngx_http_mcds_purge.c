@@ -333,9 +333,7 @@ ngx_http_mcds_purge_rebuild(ngx_http_request_t *r,
     loc_conf = r->loc_conf;
     handler = r->content_handler;
 
-    if (ccf->get_conf) {
-        r->loc_conf = ccf->get_conf;
-    }
+    r->loc_conf = ccf->get_conf;
 
     if (r->loc_conf != loc_conf) {
         clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
