@@ -150,6 +150,33 @@ ngx_mcds_clock(ngx_msec_t msec)
 #endif
 
 
+ngx_int_t
+ngx_mcds_word_next(ngx_str_t *list, ngx_str_t *word)
+{
+    u_char  *p, *last;
+
+    p = list->data;
+    last = p + list->len;
+
+    while (p < last && (*p == ',' || *p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    word->data = p;
+
+    while (p < last && *p != ',' && *p != ' ' && *p != '\t') {
+        p++;
+    }
+
+    word->len = p - word->data;
+
+    list->data = p;
+    list->len = last - p;
+
+    return word->len ? NGX_OK : NGX_DECLINED;
+}
+
+
 void
 ngx_mcds_random(void *bytes, size_t len)
 {

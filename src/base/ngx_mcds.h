@@ -282,6 +282,14 @@ ngx_mcds_same(ngx_str_t *a, ngx_str_t *b)
 
 
 /*
+ * Takes the next word from a list of words that are separated by commas, spaces
+ * or tabs.  Returns NGX_DECLINED if there is none.
+ */
+
+ngx_int_t ngx_mcds_word_next(ngx_str_t *list, ngx_str_t *word);
+
+
+/*
  * Writes the number n in decimal, 20 digits at most, and returns the end of the
  * digits.
  */

@@ -37,31 +37,15 @@ ngx_mcds_tag_check(ngx_str_t *tag)
 ngx_int_t
 ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text)
 {
-    u_char      *p, *end, *last, *to;
+    u_char      *to;
     size_t       len;
-    ngx_str_t    rest, name, tag;
+    ngx_str_t    words, rest, name, tag;
     ngx_uint_t   n;
 
     len = ngx_strlen(prefix);
-    p = text->data;
-    last = p + text->len;
+    words = *text;
 
-    while (p < last) {
-
-        if (*p == ' ' || *p == ',' || *p == '\t') {
-            p++;
-            continue;
-        }
-
-        end = p;
-
-        while (end < last && *end != ' ' && *end != ',' && *end != '\t') {
-            end++;
-        }
-
-        tag.data = p;
-        tag.len = end - p;
-        p = end;
+    while (ngx_mcds_word_next(&words, &tag) == NGX_OK) {
 
         if (ngx_mcds_tag_check(&tag) != NGX_OK
             || list->len + 1 + len + tag.len > NGX_MCDS_TAGS_LEN)

@@ -27,7 +27,7 @@ static ngx_int_t ngx_http_mcds_coding_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_coding_vary(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_coding_varies(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_mcds_coding_listed(ngx_str_t *value);
+static ngx_uint_t ngx_http_mcds_coding_listed(ngx_str_t value);
 static ngx_int_t ngx_http_mcds_coding_preconfigure(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_coding_filter_init(ngx_conf_t *cf);
 
@@ -244,7 +244,7 @@ ngx_http_mcds_coding_varies(ngx_http_request_t *r)
 
             if (h[i].hash
                 && ngx_http_mcds_header_is(&h[i].key, "Vary")
-                && ngx_http_mcds_coding_listed(&h[i].value))
+                && ngx_http_mcds_coding_listed(h[i].value))
             {
                 return 1;
             }
@@ -258,29 +258,11 @@ ngx_http_mcds_coding_varies(ngx_http_request_t *r)
 /* returns 1 if a value of Vary has Accept-Encoding among its names */
 
 static ngx_uint_t
-ngx_http_mcds_coding_listed(ngx_str_t *value)
+ngx_http_mcds_coding_listed(ngx_str_t value)
 {
-    u_char     *p, *last;
-    ngx_str_t   name;
+    ngx_str_t  name;
 
-    p = value->data;
-    last = p + value->len;
-
-    while (p < last) {
-
-        if (*p == ',' || *p == ' ' || *p == '\t') {
-            p++;
-            continue;
-        }
-
-        name.data = p;
-
-        while (p < last && *p != ',' && *p != ' ' && *p != '\t') {
-            p++;
-        }
-
-        name.len = p - name.data;
-
+    while (ngx_mcds_word_next(&value, &name) == NGX_OK) {
         if (ngx_http_mcds_header_is(&name, "Accept-Encoding")) {
             return 1;
         }
