@@ -99,6 +99,16 @@ ngx_http_mcds_admission_jitter(ngx_http_mcds_cache_conf_t *ccf,
 }
 
 
+ngx_uint_t
+ngx_http_mcds_admission_allowed(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    return ngx_http_test_predicates(r, ccf->no_cache) == NGX_OK
+           && (ctx->asker == ccf
+               || ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK);
+}
+
+
 ngx_int_t
 ngx_http_mcds_admission_uses(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)

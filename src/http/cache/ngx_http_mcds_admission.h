@@ -4,7 +4,7 @@
  *
  * Protects the origin from a cache stampede beyond the lock: back-off after
  * failures, early refreshes, lifetimes with jitter, pages that are stored only
- * after some uses.
+ * after some uses, or not at all.
  */
 
 
@@ -34,6 +34,15 @@ ngx_uint_t ngx_http_mcds_admission_early(ngx_http_mcds_cache_ctx_t *ctx,
 
 void ngx_http_mcds_admission_jitter(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry);
+
+
+/*
+ * Returns 1 if the rules of mcds_no_cache, in the location of the response and
+ * in the one that looked the page up, allow the response to be stored.
+ */
+
+ngx_uint_t ngx_http_mcds_admission_allowed(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
 /*

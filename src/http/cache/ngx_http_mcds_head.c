@@ -12,14 +12,13 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_head.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_vary.h"
 
 
 static ngx_uint_t ngx_http_mcds_head_tells(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx);
-static ngx_uint_t ngx_http_mcds_head_allowed(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_head_judge(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
@@ -51,7 +50,7 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
            && !ctx->expired
            && ngx_http_mcds_vary_expire(ctx) > ngx_mcds_now()
            && ngx_http_mcds_head_judge(r, ctx) == NGX_DECLINED
-           && ngx_http_mcds_head_allowed(r, ctx);
+           && ngx_http_mcds_admission_allowed(r, ctx, ctx->conf);
 }
 
 
@@ -80,7 +79,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     return ngx_http_mcds_head_judge(r, ctx) == NGX_OK
-           && ngx_http_mcds_head_allowed(r, ctx);
+           && ngx_http_mcds_admission_allowed(r, ctx, ctx->conf);
 }
 
 
@@ -109,20 +108,6 @@ ngx_http_mcds_head_tells(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
            && !ngx_http_mcds_replaced(r, ctx)
            && !ngx_http_mcds_is_accel(r)
            && !ngx_http_mcds_route_left(r, ctx);
-}
-
-
-/*
- * returns 1 unless a rule of mcds_no_cache keeps the response from being
- * stored
- */
-
-static ngx_uint_t
-ngx_http_mcds_head_allowed(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx)
-{
-    return ngx_http_test_predicates(r, ctx->conf->no_cache) == NGX_OK
-           && ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK;
 }
 
 

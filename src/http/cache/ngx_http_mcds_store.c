@@ -253,10 +253,7 @@ ngx_uint_t
 ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
-    if (ngx_http_test_predicates(r, ccf->no_cache) == NGX_OK
-        && (ctx->asker == ccf
-            || ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK))
-    {
+    if (ngx_http_mcds_admission_allowed(r, ctx, ccf)) {
         return 0;
     }
 
