@@ -89,10 +89,36 @@ http {
             mcds_table_lookup $sub own sub nothing remember=off;
             mcds_return "$own $sub";
         }
+        location = /twice {
+            mcds_table_lookup $x own one d1 remember=off;
+            mcds_table_lookup $x own two d2 remember=off;
+            return 200 "$x\n";
+        }
+        location = /twice-kept {
+            mcds_table_lookup $x own three d1;
+            mcds_table_lookup $x own four d2;
+            return 200 "$x\n";
+        }
+        location = /level {
+            mcds_table_lookup $one own first remember=5s;
+            mcds_table_lookup $two own "second-$one" none remember=5s;
+            return 200 "$one $two\n";
+        }
         location = /nul { mcds_table_lookup $x "" a d; return 200 "$x\n"; }
         location = /mem {
             mcds_table_lookup $x own held remember=1h;
             return 200 "$x\n";
+        }
+    }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        server_name levels;
+
+        mcds_table_lookup $v groups $arg_u remember=5s;
+
+        location / {
+            mcds_table_lookup $v rights $v none remember=5s;
+            return 200 "$v\n";
         }
     }
 }
@@ -142,6 +168,35 @@ is(body('/late-early?key=x'), "none\n", 'the rewrite phase does not');
 
 $f->set('own:a', 'A');
 is(body('/ssi'), 'A A nothing', 'subrequests');
+
+
+# one variable twice on a level
+
+$f->set('own:one', '11');
+$f->set('own:two', '22');
+$f->mark();
+is(body('/twice'), "22\n", 'the last directive of a level sets the variable');
+is($f->count(qr/^mg own:/), 1, 'no other lookup is done');
+
+
+# the keys are those before the lookups of the level, remembered or not
+
+$f->set('own:first', 'a');
+$f->set('own:second-', 'outer');
+$f->set('own:second-a', 'inner');
+is(body('/level'), "a outer\n", 'a variable of the same level is not set yet');
+is(body('/level'), "a outer\n", 'nor when the worker remembers it');
+
+$f->set('groups:u', 'x');
+$f->set('rights:x', 'y');
+$f->set('rights:y', 'z');
+
+for my $n (1, 2) {
+    is(body('/?u=u', headers => { Host => 'levels' }), "y\n",
+        "$n: a lookup with the variable that an outer level has set");
+}
+
+is($f->count(qr/^mg (?:groups|rights):/), 2, 'each is done once');
 
 
 # what is remembered
@@ -206,6 +261,7 @@ cmp_ok($r->calm(), '<', 1 * $t->slow(), 'not for long');
 $f->tell('');
 $f->refuse(1);
 is($h->get('/late?key=x')->body(), "none\n", 'down: default') for 1 .. 5;
+is(body('/twice-kept'), "d2\n", 'down: one variable twice') for 1 .. 3;
 $f->refuse(0);
 
 $t->done();

@@ -32,6 +32,7 @@ typedef struct {
     ngx_str_t                   table;
     ngx_str_t                   key;
     ngx_mcds_table_wait_t       wait;
+    unsigned                    begun:1;
 } ngx_http_mcds_got_t;
 
 
@@ -40,6 +41,8 @@ typedef struct {
 struct ngx_http_mcds_get_ctx_s {
     ngx_http_mcds_task_t       *task;
     ngx_uint_t                  waiting;
+    ngx_http_mcds_data_conf_t  *awaited;   /* whose lookups the request waits
+                                              for, or has waited for */
     ngx_list_t                  got;       /* the lookups that the request has
                                               started, list of
                                               ngx_http_mcds_got_t */
@@ -56,9 +59,13 @@ static ngx_int_t ngx_http_mcds_get_handler(ngx_http_request_t *r,
     ngx_uint_t late);
 static ngx_http_mcds_get_ctx_t *ngx_http_mcds_get_need_ctx(
     ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_get_start(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_get_add(ngx_http_request_t *r,
     ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_data_conf_t *dcf,
     ngx_uint_t n);
+static ngx_uint_t ngx_http_mcds_get_again(ngx_http_mcds_data_conf_t *dcf,
+    ngx_uint_t n);
+static ngx_int_t ngx_http_mcds_get_start(ngx_http_request_t *r,
+    ngx_http_mcds_got_t *got);
 static ngx_uint_t ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx,
     ngx_http_mcds_get_t *get, ngx_str_t *table, ngx_str_t *key);
 static ngx_int_t ngx_http_mcds_get_set(ngx_http_request_t *r,
@@ -258,7 +265,9 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 {
     ngx_int_t                   rc;
     ngx_uint_t                  i;
+    ngx_list_part_t            *part;
     ngx_http_mcds_get_t        *get;
+    ngx_http_mcds_got_t        *got;
     ngx_http_mcds_task_t       *task;
     ngx_http_mcds_get_ctx_t    *ctx;
     ngx_http_mcds_data_conf_t  *dcf;
@@ -286,14 +295,40 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    if (ctx->awaited == dcf) {
+
+        /*
+         * the lookups have ended; their keys are not asked for again, as they
+         * may use the variables that are set now
+         */
+
+        ctx->awaited = NULL;
+        return NGX_DECLINED;
+    }
+
+    /* all keys are those before the first variable of this level is set */
+
     get = dcf->gets->elts;
 
     for (i = 0; i < dcf->gets->nelts; i++) {
 
         if (get[i].late == late
-            && ngx_http_mcds_get_start(r, ctx, dcf, i) != NGX_OK)
+            && !ngx_http_mcds_get_again(dcf, i)
+            && ngx_http_mcds_get_add(r, ctx, dcf, i) != NGX_OK)
         {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    for (part = &ctx->got.part; part; part = part->next) {
+        got = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (!got[i].begun && ngx_http_mcds_get_start(r, &got[i]) != NGX_OK)
+            {
+                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            }
         }
     }
 
@@ -306,6 +341,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
     rc = ngx_http_mcds_park(&task->park);
 
     if (rc == NGX_AGAIN) {
+        ctx->awaited = dcf;
         ngx_mcds_wait_begin(&task->delay, &task->budget, dcf->pool->timeout,
                             ngx_http_mcds_get_over, ctx);
     }
@@ -338,12 +374,13 @@ ngx_http_mcds_get_need_ctx(ngx_http_request_t *r)
 }
 
 
+/* adds a lookup to those that are to be started, unless it has been done */
+
 static ngx_int_t
-ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
+ngx_http_mcds_get_add(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
     ngx_http_mcds_data_conf_t *dcf, ngx_uint_t n)
 {
-    ngx_str_t             name, key, value;
-    ngx_mcds_table_t      table;
+    ngx_str_t             name, key;
     ngx_http_mcds_got_t  *got;
     ngx_http_mcds_get_t  *get;
 
@@ -377,22 +414,61 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (name.len == 0 || key.len == 0 || key.len > NGX_MCDS_TABLE_NAME) {
-        return ngx_http_mcds_get_set(r, get, NULL);
-    }
-
     got->ctx = ctx;
     got->pool = dcf->pool;
     got->stat = dcf->get_stats[n];
     got->wait.handler = ngx_http_mcds_get_found;
     got->wait.data = got;
 
+    return NGX_OK;
+}
+
+
+/* 1 if a later lookup of this level and phase sets the variable again */
+
+static ngx_uint_t
+ngx_http_mcds_get_again(ngx_http_mcds_data_conf_t *dcf, ngx_uint_t n)
+{
+    ngx_uint_t            i;
+    ngx_http_mcds_get_t  *get;
+
+    get = dcf->gets->elts;
+
+    for (i = n + 1; i < dcf->gets->nelts; i++) {
+
+        if (get[i].index == get[n].index && get[i].late == get[n].late) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
+{
+    ngx_str_t             value;
+    ngx_mcds_table_t      table;
+    ngx_http_mcds_get_t  *get;
+
+    got->begun = 1;
+    get = got->get;
+
+    if (got->table.len == 0
+        || got->key.len == 0
+        || got->key.len > NGX_MCDS_TABLE_NAME)
+    {
+        return ngx_http_mcds_get_set(r, get, NULL);
+    }
+
     ngx_mcds_stat_add(got->stat, NGX_MCDS_DATA_GET, 1);
 
-    table.pool = dcf->pool;
-    table.key = name;
+    table.pool = got->pool;
+    table.key = got->table;
 
-    switch (ngx_mcds_table_find(&table, &key, get->keep, &value, &got->wait))
+    switch (ngx_mcds_table_find(&table, &got->key, get->keep, &value,
+                                &got->wait))
     {
 
     case NGX_OK:
@@ -401,7 +477,7 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
         return ngx_http_mcds_get_set(r, get, &value);
 
     case NGX_AGAIN:
-        ctx->waiting++;
+        got->ctx->waiting++;
         return NGX_OK;
 
     default:
