@@ -32,6 +32,7 @@ http {
 
         location /t/ { mcds_table_api table; }
         location /u { mcds_table_api table; }
+        location /other/ { mcds_table_api other; }
         location = /exact { mcds_table_api table; }
         location ~ ^/regex/(.*) { mcds_table_api table$1; }
         location /named/ { mcds_table_api $arg_table; }
@@ -59,6 +60,7 @@ is($r->header('X-TTL'), undef, 'without end');
 is($h->get('/t/a?format=text')->body(), "one\n", 'as text');
 is($h->get('/u/a')->body(), qq{"one"\n}, 'a location without a slash');
 is($h->get('/ua')->status(), 404, 'something else');
+like($h->get('/ua')->body(), qr/"status":404/, 'a problem, too');
 is($h->get('/exact?name=a')->body(), qq{"one"\n}, 'as an argument');
 is($h->get('/regex/?name=a')->body(), qq{"one"\n}, 'in a regex location');
 is($h->get('/exact')->body(), qq{["a"]\n}, 'the list');
@@ -103,6 +105,22 @@ is(put('/t/?name=%ff', 1)->status(), 400, 'not UTF-8');
 is(put('/t/?name=' . 'x' x 1025, 1)->status(), 400, 'too long');
 is(put('/t/?name=' . 'x' x 1024, 1)->status(), 204, 'long');
 is($h->get('/named/x')->status(), 404, 'a table without a name');
+
+my $names = "+0 a\n+0 " . 'x' x 1025 . "\n-" . 'y' x 70000 . "\n+0 "
+    . 'z' x 70000 . "\n";
+
+for my $uri ('/other/', '/other/?values=1', '/other/?format=text') {
+    $m->set('other', $names);
+    $m->set('other:a', 1);
+    is($h->get($uri)->body() =~ s/:"1"/:1/r,
+        $uri =~ /text/ ? "a\n" : $uri =~ /values/ ? qq({"a":1}\n)
+                       : qq(["a"]\n),
+        "$uri: names in memcached that are too long");
+}
+
+is(delete_('/other/')->status(), 204, 'such a table is deleted');
+is($m->get('other:a'), undef, 'with its elements');
+is($h->get('/other/')->body(), "[]\n", 'it is empty');
 is($h->get('/named/?table=table&name=a')->body(), qq{"one"\n},
     'a table of some name');
 

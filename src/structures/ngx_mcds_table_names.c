@@ -179,7 +179,9 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 
     p++;
 
-    if (p == last) {
+    /* a longer name is none of ours, and no element can have it */
+
+    if (p == last || last - p > NGX_MCDS_TABLE_NAME) {
         return NGX_DECLINED;
     }
 

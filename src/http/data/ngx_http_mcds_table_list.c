@@ -169,10 +169,6 @@ ngx_http_mcds_table_ask(ngx_http_mcds_table_api_t *tr)
     {
         listed = &tr->listed[tr->next++];
 
-        if (listed->name.len > NGX_MCDS_TABLE_NAME) {
-            continue;
-        }
-
         ngx_mcds_table_request(&req, &tr->table, &listed->name, suffix);
 
         req.verb = NGX_MCDS_GET;
