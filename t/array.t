@@ -121,6 +121,10 @@ is($h->get('/last')->body(), "[38,39,40]\n", 'max');
 cmp_ok(scalar(split /\n/, $m->get('last')), '<', 40, 'it is cut off');
 json('PUT', '/last', '[1, 2, 3, 4, 5]');
 is($m->get('last'), "3\n4\n5\n", 'at once when it is replaced');
+$m->set('last', "1\n2\n3\n4\n5\n");
+json('PATCH', '/last', '{"remove": [5]}');
+is($h->get('/last')->body(), "[3,4]\n",
+    'a value that is not shown does not come back');
 
 
 # a body in pieces

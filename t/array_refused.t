@@ -30,6 +30,7 @@ http {
         listen 127.0.0.1:%%PORT%%;
 
         location = /a { mcds_array_api list; }
+        location = /few { mcds_array_api few max=3; }
 
         location = /default {
             mcds_array_api   list;
@@ -63,6 +64,9 @@ my $tag = $h->get('/a')->header('ETag');
 my $r;
 
 like($tag, qr/^"[0-9a-f]+-[0-9a-f]{8}"$/, 'ETag');
+$r = json('PUT', '/few', '[1, 2, 3, 4, 5]');
+is($r->status(), 204, 'PUT of more than is kept');
+is($r->header('ETag'), undef, 'no ETag: the array is not the body');
 is($h->get('/a', headers => { 'If-None-Match' => $tag })->status(), 304,
     'not modified');
 

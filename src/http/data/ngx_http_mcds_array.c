@@ -65,6 +65,8 @@ static ngx_int_t ngx_http_mcds_array_lines_of(ngx_http_mcds_array_api_t *ar,
     json_t *json, ngx_uint_t remove);
 static void ngx_http_mcds_array_read_handler(void *data, ngx_uint_t rc,
     ngx_mcds_array_content_t *content);
+static ngx_uint_t ngx_http_mcds_array_surplus(
+    ngx_http_mcds_array_conf_t *conf, ngx_mcds_array_content_t *content);
 static ngx_int_t ngx_http_mcds_array_show(ngx_http_mcds_array_api_t *ar,
     ngx_mcds_array_content_t *content);
 static ngx_uint_t ngx_http_mcds_array_edit(void *data,
@@ -73,6 +75,9 @@ static ngx_uint_t ngx_http_mcds_array_edit(void *data,
 static ngx_uint_t ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
     ngx_mcds_array_edit_t *edit, ngx_pool_t *pool);
+static ngx_int_t ngx_http_mcds_array_keep(ngx_http_mcds_array_api_t *ar,
+    ngx_mcds_array_content_t *content, ngx_array_t *lines,
+    ngx_http_mcds_set_t *known);
 static ngx_http_mcds_array_memo_t *ngx_http_mcds_array_memo(
     ngx_mcds_array_content_t *content);
 static void ngx_http_mcds_array_done_handler(void *data,
@@ -451,28 +456,41 @@ ngx_http_mcds_array_read_handler(void *data, ngx_uint_t rc,
 }
 
 
+/* returns how many of the oldest values "max" leaves out */
+
+static ngx_uint_t
+ngx_http_mcds_array_surplus(ngx_http_mcds_array_conf_t *conf,
+    ngx_mcds_array_content_t *content)
+{
+    ngx_str_t               line;
+    ngx_uint_t              n;
+    ngx_mcds_array_place_t  place;
+
+    if (conf->max == 0) {
+        return 0;
+    }
+
+    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+    for (n = 0; ngx_mcds_array_next(content, &place, &line) == NGX_OK; n++) {
+        /* void */
+    }
+
+    return (n > conf->max) ? n - conf->max : 0;
+}
+
+
 static ngx_int_t
 ngx_http_mcds_array_show(ngx_http_mcds_array_api_t *ar,
     ngx_mcds_array_content_t *content)
 {
     ngx_int_t               rc;
     ngx_str_t               line, shown;
-    ngx_uint_t              n, skip, first;
+    ngx_uint_t              skip, first;
     ngx_pool_t             *pool;
     ngx_mcds_array_place_t  place;
 
-    skip = 0;
-
-    if (ar->conf->max) {
-        ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
-
-        for (n = 0; ngx_mcds_array_next(content, &place, &line) == NGX_OK; n++)
-        {
-            /* void */
-        }
-
-        skip = (n > ar->conf->max) ? n - ar->conf->max : 0;
-    }
+    skip = ngx_http_mcds_array_surplus(ar->conf, content);
 
     if (ar->type == NGX_HTTP_MCDS_JSON) {
         ngx_http_mcds_text_put(&ar->text, (u_char *) "[", 1);
@@ -571,11 +589,10 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
     ngx_mcds_array_edit_t *edit, ngx_pool_t *pool)
 {
-    ngx_str_t                line, same, *text, *add;
-    ngx_uint_t               i, removed;
-    ngx_array_t              lines;
-    ngx_http_mcds_set_t      known, *all;
-    ngx_mcds_array_place_t   place;
+    ngx_str_t            *text, *add;
+    ngx_uint_t            i, removed;
+    ngx_array_t           lines;
+    ngx_http_mcds_set_t   known, *all;
 
     if (ngx_array_init(&lines, pool, 64, sizeof(ngx_str_t)) != NGX_OK) {
         return NGX_MCDS_BUSY;
@@ -589,35 +606,18 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
 
     if (ar->method == NGX_HTTP_PATCH && ar->remove.n) {
 
-        /* values that stay in the array keep the spelling of their JSON */
+        switch (ngx_http_mcds_array_keep(ar, content, &lines, &known)) {
 
-        ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+        case NGX_OK:
+            removed = 1;
+            break;
 
-        while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
-
-            if (ngx_http_mcds_line_same(pool, &line, &same) != NGX_OK) {
-                return NGX_MCDS_BUSY;
-            }
-
-            if (ngx_http_mcds_set_has(&ar->remove, &same)) {
-                removed = 1;
-                continue;
-            }
-
-            text = ngx_array_push(&lines);
-
-            if (text == NULL
-                || (ar->conf->unique
-                    && ngx_http_mcds_set_add(&known, &same) == NGX_ERROR))
-            {
-                return NGX_MCDS_BUSY;
-            }
-
-            *text = line;
-        }
-
-        if (!removed) {
+        case NGX_DECLINED:
             lines.nelts = 0;
+            break;
+
+        default:
+            return NGX_MCDS_BUSY;
         }
 
     } else if (ar->method != NGX_HTTP_PUT && ar->conf->unique) {
@@ -674,6 +674,59 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
     edit->text = ngx_http_mcds_array_text(lines.elts, lines.nelts);
 
     return edit->text ? NGX_MCDS_OK : NGX_MCDS_BUSY;
+}
+
+
+/*
+ * Collects the values that a PATCH leaves in the array, in the spelling of
+ * their JSON; returns NGX_DECLINED if it removes none, and NGX_ERROR if there
+ * is no memory.  Values beyond "max" are left out: they must not come back.
+ */
+
+static ngx_int_t
+ngx_http_mcds_array_keep(ngx_http_mcds_array_api_t *ar,
+    ngx_mcds_array_content_t *content, ngx_array_t *lines,
+    ngx_http_mcds_set_t *known)
+{
+    ngx_int_t                rc;
+    ngx_str_t                line, same, *text;
+    ngx_uint_t               skip;
+    ngx_mcds_array_place_t   place;
+
+    rc = NGX_DECLINED;
+    skip = ngx_http_mcds_array_surplus(ar->conf, content);
+
+    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+    while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
+
+        if (skip) {
+            skip--;
+            continue;
+        }
+
+        if (ngx_http_mcds_line_same(lines->pool, &line, &same) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (ngx_http_mcds_set_has(&ar->remove, &same)) {
+            rc = NGX_OK;
+            continue;
+        }
+
+        text = ngx_array_push(lines);
+
+        if (text == NULL
+            || (ar->conf->unique
+                && ngx_http_mcds_set_add(known, &same) == NGX_ERROR))
+        {
+            return NGX_ERROR;
+        }
+
+        *text = line;
+    }
+
+    return rc;
 }
 
 
@@ -834,7 +887,13 @@ ngx_http_mcds_array_answer(ngx_http_mcds_resource_t *res)
         return ngx_http_mcds_text_send(r, &ar->text, ar->type);
     }
 
-    if (ar->done.found
+    /*
+     * RFC 9110, 9.3.4: no ETag for a PUT, as the array may be less than the
+     * body, and have another spelling
+     */
+
+    if (ar->method != NGX_HTTP_PUT
+        && ar->done.found
         && ngx_http_mcds_resource_etag(r, ar->done.cas, ar->done.crc) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
