@@ -98,7 +98,12 @@ fill();
 
 for my $name ('', 'a', 'abc/a', 'abcd/a', 'cutxa', 'a' x 100) {
     is(delete_it("/cut/$name"), 404, "/$name is not in the location");
-    is($h->get("/lock/$name")->status(), 404, 'nor is a lock');
+
+    my $r = $h->get("/lock/$name");
+
+    is($r->status(), 404, 'nor is a lock');
+    like($r->body(), qr/"detail":"the URI names nothing here"/, 'says so');
+    is($r->header('Cache-Control'), 'no-store', 'not to be kept');
 }
 
 is(left(), qq{["a","b"]\n}, 'nothing has changed');

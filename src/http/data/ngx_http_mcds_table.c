@@ -102,7 +102,7 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
         problem = ngx_http_mcds_resource_check_name(&name);
 
         if (problem) {
-            return ngx_http_mcds_json_bad(r, problem);
+            return ngx_http_mcds_json_refuse(r, NGX_HTTP_BAD_REQUEST, problem);
         }
     }
 

@@ -33,7 +33,8 @@ ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
 
 
 ngx_int_t
-ngx_http_mcds_json_bad(ngx_http_request_t *r, char *detail)
+ngx_http_mcds_json_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    char *detail)
 {
     ngx_int_t  rc;
 
@@ -42,7 +43,7 @@ ngx_http_mcds_json_bad(ngx_http_request_t *r, char *detail)
         return rc;
     }
 
-    return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, detail);
+    return ngx_http_mcds_json_problem(r, status, detail);
 }
 
 

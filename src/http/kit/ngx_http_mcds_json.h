@@ -38,11 +38,12 @@ ngx_int_t ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
     char *detail);
 
 /*
- * For a content handler: refuses a request whose body was not read, with the
- * status 400 and problem details; else as ngx_http_mcds_json_problem().
+ * For a content handler: refuses a request whose body was not read; else as
+ * ngx_http_mcds_json_problem().
  */
 
-ngx_int_t ngx_http_mcds_json_bad(ngx_http_request_t *r, char *detail);
+ngx_int_t ngx_http_mcds_json_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    char *detail);
 
 /*
  * Sends problem details (RFC 9457) as ngx_http_mcds_json_problem() does, with

@@ -929,13 +929,13 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
     }
 
     if (rc == NGX_OK || ngx_http_mcds_resource_bare(r, "name")) {
-        return ngx_http_mcds_json_bad(r, "the argument name is empty");
+        return ngx_http_mcds_json_refuse(r, NGX_HTTP_BAD_REQUEST,
+                                         "the argument name is empty");
     }
 
     ngx_str_null(name);
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
     if (ngx_strcmp(mlcf->stat_kind, " ") != 0 || clcf->name.data[0] != '/') {
@@ -949,8 +949,7 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
         || ngx_memcmp(r->uri.data, clcf->name.data, clcf->name.len) != 0)
     {
         /* a rewrite has led the URI out of the location */
-
-        return NGX_HTTP_NOT_FOUND;
+        goto elsewhere;
     }
 
     name->data = r->uri.data + clcf->name.len;
@@ -960,14 +959,16 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
         return NGX_DECLINED;
     }
 
-    if (name->data[0] != '/') {
-        return NGX_HTTP_NOT_FOUND;
+    if (name->data[0] == '/') {
+        name->data++;
+        name->len--;
+        return NGX_DECLINED;
     }
 
-    name->data++;
-    name->len--;
+elsewhere:
 
-    return NGX_DECLINED;
+    return ngx_http_mcds_json_refuse(r, NGX_HTTP_NOT_FOUND,
+                                     "the URI names nothing here");
 }
 
 

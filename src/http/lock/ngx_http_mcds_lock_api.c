@@ -113,7 +113,7 @@ ngx_http_mcds_lock_api_handler(ngx_http_request_t *r)
     }
 
     if (problem) {
-        return ngx_http_mcds_json_bad(r, problem);
+        return ngx_http_mcds_json_refuse(r, NGX_HTTP_BAD_REQUEST, problem);
     }
 
     lr = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_lock_api_t));
