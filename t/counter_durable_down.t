@@ -57,7 +57,7 @@ http {
     }
     mcds_pool fake {
         server 127.0.0.1:%%PORT_f%%;
-        timeout 100ms;
+        timeout 500ms;
         fail_timeout 100ms;
     }
     mcds_use main;
