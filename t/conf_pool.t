@@ -44,6 +44,9 @@ my @blocks = (
     ['server :11211;' => 'no host in server'],
     ['server 999.999.999.999;' => 'host not found in server'],
     [$host, $host => 'duplicate server "127.0.0.1:11211"'],
+    [$host, 'server 127.0.0.1;' => 'duplicate server "127.0.0.1"'],
+    ['server [::1];', 'server [::1]:11211;'
+        => 'duplicate server "\[::1\]:11211"'],
     ['server 127.0.0.1 weight=0;' => 'weight must be a number from 1 to 1000'],
     ['server 127.0.0.1 weight=-1;' => 'weight must be a number'],
     ['server 127.0.0.1 weight=1001;' => 'weight must be a number'],
@@ -201,7 +204,7 @@ for (
         'connect_timeout 1;', 'fail_timeout 1h;', 'max_fails 0;',
         'max_pending 1 1m;', 'server 127.0.0.2 weight=3;'],
     ['server 127.0.0.1 down;'],
-    ['server 127.0.0.1 down weight=3;', $host, 'distribution ketama;'],
+    ['server 127.0.0.2 down weight=3;', $host, 'distribution ketama;'],
     ['server no-such-host.invalid:11211 weight=2 down;', $host,
         'distribution modula;'],
     (map { ["distribution $_;", @heavy] } qw/ modula ketama consistent /),

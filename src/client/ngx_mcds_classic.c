@@ -57,6 +57,8 @@ typedef struct {
 static ngx_mcds_steps_t *ngx_mcds_classic_create(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req);
 static u_char *ngx_mcds_classic_copy(u_char *p, ngx_str_t *string);
+static ngx_uint_t ngx_mcds_classic_leaves(ngx_mcds_server_t *server,
+    ngx_mcds_request_t *req);
 static void ngx_mcds_classic_free(ngx_mcds_steps_t *steps);
 static void ngx_mcds_classic_begin(ngx_mcds_steps_t *steps);
 static void ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step);
@@ -86,7 +88,10 @@ void
 ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
     ngx_mcds_op_t *op)
 {
-    if (server->pool->classic && ngx_mcds_classic_needed(req)) {
+    if (server->pool->classic
+        && (ngx_mcds_classic_needed(req)
+            || ngx_mcds_classic_leaves(server, req)))
+    {
         ngx_mcds_classic_submit(server, req, op);
 
     } else {
@@ -116,6 +121,18 @@ ngx_mcds_classic_needed(ngx_mcds_request_t *req)
     default:
         return 0;
     }
+}
+
+
+/*
+ * 1 if "cas" with a lifetime in the past, which stands for a deletion with a
+ * condition, leaves an empty item behind: the server knows no lifetimes
+ */
+
+static ngx_uint_t
+ngx_mcds_classic_leaves(ngx_mcds_server_t *server, ngx_mcds_request_t *req)
+{
+    return server->pool->no_ttl && req->verb == NGX_MCDS_DELETE && req->cas;
 }
 
 
@@ -379,6 +396,24 @@ ngx_mcds_classic_changed(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
 
         ngx_mcds_classic_next(steps, NGX_MCDS_STEP_CREATE);
         return;
+    }
+
+    if (result->rc == NGX_MCDS_OK
+        && ngx_mcds_classic_leaves(steps->server, req))
+    {
+        /* the empty item is deleted; another deletion of it is as good */
+
+        req->cas = 0;
+        steps->changed = 1;
+        ngx_mcds_classic_next(steps, NGX_MCDS_STEP_CHANGE);
+        return;
+    }
+
+    if (result->rc == NGX_MCDS_NOT_FOUND
+        && req->verb == NGX_MCDS_DELETE
+        && steps->changed)
+    {
+        result->rc = NGX_MCDS_OK;
     }
 
     if (result->rc != NGX_MCDS_OK

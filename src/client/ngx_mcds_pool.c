@@ -73,19 +73,9 @@ char *
 ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
     ngx_uint_t weight, ngx_uint_t down)
 {
+    char               *err;
     ngx_uint_t          i;
     ngx_mcds_server_t  *server, *other;
-
-    other = pool->servers.elts;
-
-    for (i = 0; i < pool->servers.nelts; i++) {
-        if (other[i].name.len == address->len
-            && ngx_strncmp(other[i].name.data, address->data, address->len)
-               == 0)
-        {
-            return ngx_mcds_pool_error(cf, "duplicate server \"%V\"", address);
-        }
-    }
 
     if (pool->servers.nelts == NGX_MCDS_MAX_SERVERS) {
         return ngx_mcds_pool_error(cf, "more than %d servers",
@@ -119,7 +109,25 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
 
     server->down = down;
 
-    return ngx_mcds_pool_resolve(cf, server);
+    err = ngx_mcds_pool_resolve(cf, server);
+    if (err) {
+        return err;
+    }
+
+    /* with and without the default port, a server is the same */
+
+    other = pool->servers.elts;
+
+    for (i = 0; &other[i] != server; i++) {
+
+        if (other[i].port == server->port
+            && ngx_mcds_same(&other[i].host, &server->host))
+        {
+            return ngx_mcds_pool_error(cf, "duplicate server \"%V\"", address);
+        }
+    }
+
+    return NULL;
 }
 
 

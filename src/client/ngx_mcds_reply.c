@@ -381,13 +381,14 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 
     if (ex->end > conn->sent) {
 
-        if (reply->rc == NGX_MCDS_TOO_LARGE
+        if ((reply->rc == NGX_MCDS_TOO_LARGE
+             || reply->rc == NGX_MCDS_SERVER_ERROR)
             && ex->begin < conn->sent
             && ngx_mcds_verb_stores(ex->verb))
         {
             /*
-             * memcached 1.4 sends the error of a large value before it has read
-             * the value
+             * memcached 1.4 sends the error of a value that is too large, or
+             * for which it has no memory, before it has read the value
              */
 
             ngx_mcds_reply_leave(conn, "its answer before the value had left",
