@@ -563,6 +563,14 @@ ngx_http_mcds_top_init_process(ngx_cycle_t *cycle)
     ngx_http_mcds_top_t       **tops;
     ngx_http_mcds_top_conf_t   *tcf;
 
+    /* the cache manager and the cache loader read no lists */
+
+    if (ngx_process != NGX_PROCESS_WORKER
+        && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return NGX_OK;
+    }
+
     tcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_top_module);
 
     if (tcf == NULL) {
