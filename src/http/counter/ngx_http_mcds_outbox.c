@@ -17,7 +17,10 @@
  * the outbox, which keeps counts that memcached does not have yet, takes one
  * fourth of the shared memory zone (mcds_zone)
  */
-#define NGX_HTTP_MCDS_OUTBOX_PART  4
+#define NGX_HTTP_MCDS_OUTBOX_PART   4
+
+/* the least that the outbox is content with if no fourth is free */
+#define NGX_HTTP_MCDS_OUTBOX_LEAST  16384
 
 
 static ngx_uint_t  ngx_http_mcds_outbox_started;
@@ -46,7 +49,14 @@ ngx_http_mcds_outbox_zone(ngx_http_mcds_main_conf_t *mmcf,
 
     size = mmcf->zone->shm.size / NGX_HTTP_MCDS_OUTBOX_PART;
 
-    addr = ngx_http_mcds_zone_room(shpool, size);
+    /*
+     * a zone that was in use before the first counter may have no free quarter
+     * in one piece
+     */
+
+    do {
+        addr = ngx_http_mcds_zone_room(shpool, size);
+    } while (addr == NULL && (size /= 2) >= NGX_HTTP_MCDS_OUTBOX_LEAST);
 
     if (addr) {
         *data = ngx_mcds_outbox_init(addr, size, &shpool->mutex);
