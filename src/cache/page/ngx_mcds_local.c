@@ -512,9 +512,13 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
         snapshot->len = value->len;
         ngx_memcpy(snapshot->data, value->data, value->len);
 
+        /* a worker that is killed here leaves no copy outside of the queue */
+
+        ngx_queue_insert_head(&ngx_mcds_local->lru, &snapshot->lru);
+        ngx_memory_barrier();
+
         snapshot->next = *link;
         *link = snapshot;
-        ngx_queue_insert_head(&ngx_mcds_local->lru, &snapshot->lru);
     }
 
     ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
@@ -660,9 +664,9 @@ static void *
 ngx_mcds_local_alloc(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
     size_t size, ngx_uint_t evict)
 {
-    void                      *p;
-    ngx_queue_t               *q;
-    ngx_mcds_kept_snapshot_t  *snapshot;
+    void                       *p;
+    ngx_queue_t                *q;
+    ngx_mcds_kept_snapshot_t   *snapshot, **link;
 
     while (evict--) {
 
@@ -675,7 +679,17 @@ ngx_mcds_local_alloc(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
         q = ngx_queue_last(&local->lru);
         snapshot = ngx_queue_data(q, ngx_mcds_kept_snapshot_t, lru);
 
-        ngx_mcds_local_drop(shpool, ngx_mcds_local_find(local, snapshot->id));
+        link = ngx_mcds_local_find(local, snapshot->id);
+
+        if (*link == snapshot) {
+            ngx_mcds_local_drop(shpool, link);
+            continue;
+        }
+
+        /* a worker was killed while it added or dropped the copy */
+
+        ngx_queue_remove(q);
+        ngx_slab_free_locked(shpool, snapshot);
     }
 
     return NULL;

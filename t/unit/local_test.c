@@ -1,0 +1,166 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The copies of pages in shared memory, after a worker was killed while it
+ * added or dropped one of them: the copy is in the queue of all copies, but
+ * not in its bucket.
+ */
+
+
+#include "../../src/cache/page/ngx_mcds_local.c"
+#include "tap.h"
+
+
+#define ROOM  8
+
+
+static void test_lost(ngx_uint_t n);
+static ngx_int_t put(ngx_uint_t n);
+static ngx_uint_t there(ngx_uint_t n);
+
+
+static ngx_uint_t       used;
+static ngx_slab_pool_t  pool;
+
+ngx_rbtree_t            ngx_event_timer_rbtree;
+ngx_mcds_varying_t     *ngx_mcds_varying;
+
+
+int
+main(void)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < ROOM; i++) {
+        test_lost(i);
+    }
+
+    return done_testing();
+}
+
+
+static void
+test_lost(ngx_uint_t n)
+{
+    ngx_uint_t                  i, kept;
+    ngx_mcds_local_t           *local;
+    ngx_mcds_kept_snapshot_t   *snapshot, **link;
+
+    used = 0;
+    pool.end = (u_char *) &pool + 1024 * 1024;
+
+    local = ngx_mcds_local_create(&pool);
+    ngx_mcds_local_attach(local, &pool);
+
+    for (i = 0; i < ROOM; i++) {
+        (void) put(i);
+    }
+
+    for (kept = 0, i = 0; i < ROOM; i++) {
+        kept += there(i);
+    }
+
+    ok(kept == ROOM, "copy %d: all copies are there", (int) n);
+
+    /* what a worker leaves that is killed */
+
+    link = ngx_mcds_local_find(local, (u_char *) &(ngx_uint_t [2]) { n, n });
+    *link = (*link)->next;
+
+    ok(!there(n), "copy %d: is lost", (int) n);
+
+    for (i = ROOM; i < 3 * ROOM; i++) {
+
+        if (put(i) != NGX_OK || !there(i)) {
+            break;
+        }
+    }
+
+    ok(i == 3 * ROOM, "copy %d: others take its place", (int) n);
+
+    for (kept = 0, i = 0; i < 3 * ROOM; i++) {
+        kept += there(i);
+    }
+
+    ok(kept == ROOM, "copy %d: as many as there is room for", (int) n);
+
+    while (!ngx_queue_empty(&local->lru)) {
+        snapshot = ngx_queue_data(ngx_queue_head(&local->lru),
+                                  ngx_mcds_kept_snapshot_t, lru);
+        ngx_mcds_local_drop(&pool, ngx_mcds_local_find(local, snapshot->id));
+    }
+
+    ok(used == 0, "copy %d: no memory is lost", (int) n);
+
+    ngx_free(local);
+}
+
+
+static ngx_int_t
+put(ngx_uint_t n)
+{
+    ngx_uint_t           id[2] = { n, n };
+    ngx_mcds_value_t     value;
+    ngx_mcds_item_id_t   item_id;
+
+    ngx_memzero(&value, sizeof(ngx_mcds_value_t));
+    ngx_memzero(&item_id, sizeof(ngx_mcds_item_id_t));
+
+    item_id.cas = n + 1;
+
+    return ngx_mcds_local_put((u_char *) id, &value, &item_id);
+}
+
+
+static ngx_uint_t
+there(ngx_uint_t n)
+{
+    ngx_uint_t  id[2] = { n, n };
+
+    return *ngx_mcds_local_find(ngx_mcds_local, (u_char *) id) != NULL;
+}
+
+
+/* memory for a few copies */
+
+void *
+ngx_slab_alloc_locked(ngx_slab_pool_t *shpool, size_t size)
+{
+    if (used == ROOM) {
+        return NULL;
+    }
+
+    used++;
+
+    return ngx_alloc(size, ngx_cycle->log);
+}
+
+
+void
+ngx_slab_free_locked(ngx_slab_pool_t *shpool, void *p)
+{
+    used--;
+    ngx_free(p);
+}
+
+
+void *
+ngx_slab_calloc(ngx_slab_pool_t *shpool, size_t size)
+{
+    return ngx_calloc(size, ngx_cycle->log);
+}
+
+
+void
+ngx_rbtree_insert(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
+{
+    /* void */
+}
+
+
+void
+ngx_rbtree_delete(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
+{
+    /* void */
+}
