@@ -4,7 +4,8 @@
 
 # With recursive_error_pages nginx does not say that a request was led to an
 # error page, if that is "error_page ... = @name": what another origin answers
-# there is not the page nevertheless, and who was refused purges nothing.
+# or "return" makes there is not the page nevertheless, and who was refused
+# purges nothing.
 
 use warnings;
 use strict;
@@ -16,7 +17,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry;
 
-my $t = Test::Mcds->new()->allow(qr/access forbidden by rule/);
+my $t = Test::Mcds->new()->allow(qr/access forbidden by rule/,
+    qr/Connection reset by peer/);
 
 my $m = $t->memcached('m');
 
@@ -24,7 +26,7 @@ my %fails;
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
 
-    return { status => 500, body => 'bad' }
+    return $q->{uri} =~ /down/ ? { abort => 0 } : { status => 500 }
         if $q->{uri} =~ /new/ || $fails{$q->{uri}}++;
 
     return { headers => ['Cache-Control' => 'max-age=60', ETag => '"1"',
@@ -50,6 +52,7 @@ http {
     mcds_cache_key         $uri;
     mcds_cache_revalidate  on;
     recursive_error_pages  on;
+    add_header X-Cache     $mcds_cache_status;
     proxy_intercept_errors on;
     log_not_found          off;
 
@@ -80,6 +83,16 @@ http {
             mcds_cache_invalidate off;
             proxy_pass http://127.0.0.1:%%PORT_s%%;
         }
+        location /return/ {
+            error_page 500 = @return;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+%%ALONE%%
+        location @return { return 200 returned; }
+        location = /returned { return 200 returned; }
+        location @redirect { return 302 /elsewhere; }
+        location @status { return 404; }
+
         location = /file {
             internal;
             mcds_return "by X-Accel-Redirect";
@@ -88,9 +101,23 @@ http {
 }
 EOT
 
+# error pages that "return" makes
+
+my %pages = (alone => '500 = @return', code => '500 =503 @return',
+    uri => '500 /returned', redirect => '500 = @redirect',
+    status => '500 = @status', down => '502 = @status');
+
+my $alone = join '', map { <<"EOT" } sort keys %pages;
+        location /return/$_/ {
+            mcds_cache_background_update off;
+            error_page $pages{$_};
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+EOT
+
 for my $recursive (qw/ on off /) {
-    my $h = $t->nginx($recursive,
-        $conf =~ s/(recursive_error_pages) +on/$1 $recursive/r);
+    my $h = $t->nginx($recursive, $conf =~ s/%%ALONE%%\n/$alone/r
+        =~ s/(recursive_error_pages) +on/$1 $recursive/r);
     my $name = "recursive_error_pages $recursive";
 
     $m->flush();
@@ -117,6 +144,28 @@ for my $recursive (qw/ on off /) {
         "$name: and is still the page");
     is(scalar(grep { $_->{headers}{'if-none-match'} } $s->requests($uri)), 0,
         "$name: another origin is not asked about it");
+
+    # what "return" makes when a refresh fails, and a build for a client
+
+    for my $way ('', map { "$_/" } sort keys %pages) {
+        $uri = "/return/$way$recursive";
+
+        is($h->get($uri)->body(), 'the page', "$name: $uri");
+        page_wait($m, $uri);
+        page_expire($m, $uri, 1000);
+
+        my $r = $h->get($uri);
+
+        ok($o->wait_requests(2, $uri), "$name: $uri fails");
+        is(($r->header('X-Cache') // $r->status()) . ' ' . $r->body(),
+            'STALE the page', "$name: $uri, its old page");
+        ok(page_wait($m, $uri), "$name: $uri, the build has ended");
+        is(page_decode($m->get("<>$uri"))->{body}, 'the page',
+            "$name: $uri is still the page");
+    }
+
+    $uri = "/return/new/$recursive";
+    is($h->get($uri)->body(), 'returned', "$name: without a page");
 
     # a page that is made where a file is not, or is one
 

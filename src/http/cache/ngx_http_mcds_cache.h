@@ -657,5 +657,13 @@ void ngx_http_mcds_set_state(ngx_http_mcds_cache_ctx_t *ctx,
 ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
+/*
+ * the status of the response that an error page replaces, or nginx's own status
+ * if the upstream has not responded; 0: unknown
+ */
+
+ngx_uint_t ngx_http_mcds_replaced_status(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+
 
 #endif /* _NGX_HTTP_MCDS_CACHE_H_INCLUDED_ */

@@ -56,6 +56,37 @@ ngx_http_mcds_replaced(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
+ngx_uint_t
+ngx_http_mcds_replaced_status(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_uint_t                  status;
+    ngx_http_upstream_state_t  *state;
+
+    if (ctx->failed_status) {
+        return ctx->failed_status;
+    }
+
+    status = 0;
+
+    if (r->upstream_states && r->upstream_states->nelts) {
+        state = r->upstream_states->elts;
+        status = state->status;
+    }
+
+    /*
+     * if the upstream has not responded, nginx's own status of it counts, and
+     * not one that the error page may have
+     */
+
+    if (ctx->replaced && status >= NGX_HTTP_BAD_REQUEST) {
+        return status;
+    }
+
+    return (r->err_status >= NGX_HTTP_BAD_REQUEST) ? r->err_status : status;
+}
+
+
 /*
  * returns 1 if the request is for a range of the page, or conditional: it
  * compares the page with the client's own copy

@@ -20,6 +20,7 @@
 #include "ngx_http_mcds_cache_vars.h"
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
+#include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_vary.h"
 
@@ -51,6 +52,8 @@
 
 
 static ngx_int_t ngx_http_mcds_header_filter(ngx_http_request_t *r);
+static void ngx_http_mcds_header_replaced(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_instead(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_int_t rc);
 static ngx_int_t ngx_http_mcds_header_pass(ngx_http_request_t *r,
@@ -172,6 +175,8 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
         && (ctx->waiter.building
             || (ctx->state == NGX_HTTP_MCDS_STATE_STORE && !ctx->judged)))
     {
+        ngx_http_mcds_header_replaced(r, ctx);
+
         rc = ngx_http_mcds_revalidate(r, ctx);
 
         if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
@@ -215,6 +220,40 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     }
 
     return ngx_http_mcds_header_pass(r, ctx);
+}
+
+
+/*
+ * Notes that the response is an error page, made by "return" or by an access
+ * rule: such a response ends the request before the precontent phase, in which
+ * ngx_http_mcds_phase_error_page() notes the others.
+ */
+
+static void
+ngx_http_mcds_header_replaced(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_uint_t  status;
+
+    if (ctx->replaced
+        || !ctx->routed
+        || r->upstream == NULL
+        || !ngx_http_mcds_is_error_page(r)
+        || ngx_http_mcds_is_accel(r)
+        || !ngx_http_mcds_route_left(r, ctx))
+    {
+        return;
+    }
+
+    ctx->replaced = 1;
+
+    /* a filter of nginx, too, may have refused a response of the origin */
+
+    status = r->upstream->headers_in.status_n;
+
+    if (status >= NGX_HTTP_BAD_REQUEST) {
+        ctx->failed_status = status;
+    }
 }
 
 

@@ -853,9 +853,7 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
          * counts instead
          */
 
-        *status = ctx->failed_status ? ctx->failed_status
-                  : r->err_status >= NGX_HTTP_BAD_REQUEST ? r->err_status
-                  : state ? state->status : 0;
+        *status = ngx_http_mcds_replaced_status(r, ctx);
         u = NULL;
     }
 

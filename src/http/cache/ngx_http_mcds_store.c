@@ -268,8 +268,7 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 /*
  * Ends the build of a page whose response an error page has replaced: an error
  * page is not the page.  If the original status was a client error, each
- * waiting request gets an error of its own.  If the error page hides the
- * original status by one below 400, the status from the upstream counts.
+ * waiting request gets an error of its own.
  */
 
 static void
@@ -280,11 +279,7 @@ ngx_http_mcds_store_replaced(ngx_http_request_t *r,
 
     ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_ERROR_PAGE);
 
-    status = ctx->failed_status ? ctx->failed_status : r->err_status;
-
-    if (status < NGX_HTTP_BAD_REQUEST && r->upstream) {
-        status = r->upstream->headers_in.status_n;
-    }
+    status = ngx_http_mcds_replaced_status(r, ctx);
 
     if (status < NGX_HTTP_BAD_REQUEST) {
         ngx_http_mcds_store_fail(r, ctx);
