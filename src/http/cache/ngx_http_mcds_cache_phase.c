@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_cache_build.h"
 #include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_invalidate.h"
@@ -37,6 +38,7 @@ static ngx_int_t ngx_http_mcds_phase_start(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_arrive(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_phase_again(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_phase_marked(ngx_http_mcds_cache_ctx_t *ctx);
@@ -194,11 +196,34 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     ngx_http_mcds_carried(r, ctx);
 
+    if (r->post_action && ngx_http_mcds_decided(ctx)) {
+        ngx_http_mcds_phase_post_action(ctx);
+        return NGX_OK;
+    }
+
     if (task->refresh || ngx_http_mcds_decided(ctx)) {
         return ngx_http_mcds_phase_again(r, ctx);
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Ends the build of a request that nginx leads to its "post_action", if its
+ * client has left or its response has failed: a request that waits for the page
+ * then builds it.
+ */
+
+static void
+ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_http_mcds_store_aborted(ctx);
+    ngx_http_mcds_store_cleanup(ctx);
+
+    ctx->tee.held = NULL;
+
+    ngx_mcds_page_leave(&ctx->waiter);
 }
 
 
@@ -326,6 +351,18 @@ ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
     if (ctx->waiter.page == NULL && ctx->state != NGX_HTTP_MCDS_STATE_LEFT) {
         ctx->origin = 1;
         return NGX_DECLINED;
+    }
+
+    if (r->post_action && ctx->state != NGX_HTTP_MCDS_STATE_FORK) {
+
+        /*
+         * no client gets the response to the request of "post_action": it is
+         * sent, and no page is served or built, even if the request has waited
+         * for one when its client left
+         */
+
+        ctx->origin = 1;
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
     rc = ngx_http_mcds_cache_decide(r, ctx);
