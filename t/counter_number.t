@@ -84,6 +84,14 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
+        location = /views {
+            mcds_counter $views key=views;
+            mcds_cache on;
+            mcds_cache_valid 1s;
+            add_header X-Cache $mcds_cache_status;
+            mcds_return "views: $views";
+        }
+
         # too early
 
         location = /set {
@@ -171,6 +179,14 @@ for my $v (qw/ set early if p /) {
 ok(wait_for(sub { ($a->get('/stale')->header('X-Cache') // '') eq 'STALE' }),
     'a stale page');
 ok($o->wait_requests(2, '/stale'), 'is refreshed');
+
+is(($o->requests('/stale'))[-1]{headers}{'x-number'}, $m->get('stale'),
+    'with the number of the request that had it refreshed');
+
+ok(wait_for(sub { ($a->get('/views')->header('X-Cache') // '') eq 'STALE' }),
+    'a stale page of mcds_return');
+my $views = 'views: ' . $m->get('views');
+ok(wait_for(sub { body('/views') eq $views }), 'is refreshed with its number');
 
 is($a->log_count(qr/\[warn\].*"\$stale"/), 0, 'none for a refresh');
 is($a->log_count(qr/\[warn\].*"\$refused"/), 0, 'none for who was refused');

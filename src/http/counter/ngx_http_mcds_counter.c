@@ -12,6 +12,7 @@
 #include "ngx_mcds_counter_async.h"
 #include "ngx_http_mcds_hotkeys.h"
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_outbox.h"
@@ -60,6 +61,8 @@ static ngx_msec_t ngx_http_mcds_counting_wait(ngx_http_mcds_task_t *task,
     ngx_uint_t *others);
 static void ngx_http_mcds_counting_cleanup(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_counting_hurry(ngx_http_mcds_task_t *task);
+static ngx_int_t ngx_http_mcds_number_refresh(ngx_http_request_t *r,
+    ngx_http_variable_t *var, ngx_http_variable_value_t *v);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
     ngx_uint_t index);
 
@@ -90,6 +93,8 @@ ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
 static ngx_int_t
 ngx_http_mcds_counting_prepare(ngx_conf_t *cf)
 {
+    ngx_http_mcds_refresh_value = ngx_http_mcds_number_refresh;
+
     return ngx_http_mcds_tops ? ngx_http_mcds_tops->prepare(cf) : NGX_OK;
 }
 
@@ -883,6 +888,36 @@ ngx_http_mcds_number_variable(ngx_http_request_t *r,
     v->not_found = 0;
 
     return NGX_OK;
+}
+
+
+/*
+ * gives a refresh, which is not counted, the number that the variable has in
+ * the request that starts the refresh
+ */
+
+static ngx_int_t
+ngx_http_mcds_number_refresh(ngx_http_request_t *r, ngx_http_variable_t *var,
+    ngx_http_variable_value_t *v)
+{
+    ngx_http_mcds_number_t       *number;
+    ngx_http_mcds_counter_ctx_t  *ctx;
+
+    if (var->get_handler != ngx_http_mcds_number_variable) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_mcds_counter_get(r->main);
+
+    number = ctx ? ngx_http_mcds_number_find(ctx, var->data) : NULL;
+
+    if (number == NULL || !number->valid) {
+        return NGX_DECLINED;
+    }
+
+    ngx_memzero(v, sizeof(ngx_http_variable_value_t));
+
+    return ngx_http_mcds_number_variable(r, v, var->data);
 }
 
 

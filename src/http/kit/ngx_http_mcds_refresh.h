@@ -31,6 +31,20 @@ typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,
 
 
 /*
+ * Sets v to the value that the variable var has in the request r, for a
+ * variable that a refresh would not find in its own request.  NGX_OK, or
+ * NGX_DECLINED if var is no such variable or has no value, or NGX_ERROR when
+ * out of memory.  A feature that has such variables sets the pointer; NULL:
+ * there are none.
+ */
+
+typedef ngx_int_t (*ngx_http_mcds_refresh_value_pt)(ngx_http_request_t *r,
+    ngx_http_variable_t *var, ngx_http_variable_value_t *v);
+
+extern ngx_http_mcds_refresh_value_pt  ngx_http_mcds_refresh_value;
+
+
+/*
  * Makes a copy of the request r that has no client, to refresh a page or for
  * other work in the background.  It lives on a connection and a pool of its
  * own: a background subrequest of a main request that never runs, as GET,

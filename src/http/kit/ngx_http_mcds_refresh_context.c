@@ -105,6 +105,9 @@ static ngx_str_t  ngx_http_mcds_refresh_lazy[] = {
 };
 
 
+ngx_http_mcds_refresh_value_pt  ngx_http_mcds_refresh_value;
+
+
 ngx_int_t
 ngx_http_mcds_refresh_context(ngx_http_request_t *main, ngx_http_request_t *r)
 {
@@ -511,10 +514,11 @@ ngx_http_mcds_refresh_variables(ngx_http_request_t *main,
     ngx_http_request_t *r)
 {
     u_char                     *p;
+    ngx_int_t                   rc;
     ngx_uint_t                  i;
     ngx_str_t                  *eager;
     ngx_http_variable_t        *v;
-    ngx_http_variable_value_t  *from, *to;
+    ngx_http_variable_value_t  *from, *to, value;
     ngx_http_core_main_conf_t  *cmcf;
 
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
@@ -534,6 +538,17 @@ ngx_http_mcds_refresh_variables(ngx_http_request_t *main,
 
         from = &r->variables[i];
         to = &main->variables[i];
+
+        rc = ngx_http_mcds_refresh_value
+             ? ngx_http_mcds_refresh_value(r, &v[i], &value) : NGX_DECLINED;
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        if (rc == NGX_OK) {
+            from = &value;
+        }
 
         if ((!from->valid && !from->not_found)
             || ngx_http_mcds_refresh_unfit(&v[i]))
