@@ -28,7 +28,7 @@ my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });
 
 mkdir $t->dir() . '/a';
-$t->write_file('a/page.conf', <<'EOT' =~ s/PORT/$t->port('o')/er);
+$t->write_file('a/page.conf', <<'EOT' =~ s/PORT/$t->port('o')/ger);
 mcds_counter $hits key=hits:$uri;
 
 location / {
@@ -36,6 +36,11 @@ location / {
     mcds_cache_site a;
     add_header X-Cache $mcds_cache_status always;
     proxy_pass http://127.0.0.1:PORT;
+
+    location /on/ {
+        proxy_ignore_client_abort on;
+        proxy_pass http://127.0.0.1:PORT;
+    }
 }
 EOT
 
@@ -93,6 +98,27 @@ for my $how (qw/ rst stop close abandon /) {
     like($r->body(), qr/^answer \d+ of $uri\n/, "$how: who stays has the page");
     is($stays->get($uri)->header('x-cache'), 'HIT', "$how: it is stored");
     $_->close() for $first, $second, $stays;
+}
+
+
+# a stream has left, and the build is to go on
+
+for my $how (qw/ rst stop /) {
+    my $first = client($how);
+    my $uri = "/on/$how";
+
+    $o->set($uri, { headers => ['Cache-Control' => 'max-age=60'],
+        body => 'x' x 500_000 });
+    $o->hold_path($uri);
+    my $id = $first->request($uri);
+    $o->wait_requests(1, $uri);
+    $first->$how($id);
+    $first->get('/beside');
+    $o->release($uri);
+    ok(wait_for(sub { $m->get("<a>https://localhost$uri") }, $wait),
+        "$how: a build goes on without its client");
+    is($o->count($uri), 1, "$how: one build");
+    $first->close();
 }
 
 

@@ -81,6 +81,9 @@ static void ngx_http_mcds_detached(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *out);
 static void ngx_http_mcds_detach_free(ngx_buf_t *b);
 static void ngx_http_mcds_detach_cleanup(void *data);
+static ngx_uint_t ngx_http_mcds_alone(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+static void ngx_http_mcds_consume(ngx_chain_t *in);
 static ngx_uint_t ngx_http_mcds_silent(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_unwanted(ngx_http_request_t *r,
@@ -219,7 +222,9 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
         return ngx_http_mcds_unwanted(r, ctx) ? NGX_ERROR : NGX_OK;
     }
 
-    return ngx_http_mcds_header_pass(r, ctx);
+    rc = ngx_http_mcds_header_pass(r, ctx);
+
+    return (rc == NGX_ERROR && ngx_http_mcds_alone(r, ctx)) ? NGX_OK : rc;
 }
 
 
@@ -388,7 +393,7 @@ static ngx_int_t
 ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
     ngx_int_t                   rc;
-    ngx_uint_t                  detach;
+    ngx_uint_t                  alone, detach;
     ngx_chain_t                *cl, *out;
     ngx_http_mcds_cache_ctx_t  *ctx;
 
@@ -423,8 +428,10 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         return NGX_ERROR;
     }
 
+    alone = ngx_http_mcds_alone(r, ctx);
+
     if (in && ctx && ctx->store) {
-        detach = ctx->waiter.building && !ctx->task->refresh;
+        detach = ctx->waiter.building && !ctx->task->refresh && !alone;
 
         ngx_http_mcds_store_body(r, ctx, in);
 
@@ -440,6 +447,12 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         }
     }
 
+    if (alone) {
+        ngx_http_mcds_consume(in);
+
+        return ctx->store ? NGX_OK : NGX_ERROR;
+    }
+
     if (!ngx_http_mcds_silent(r, ctx)) {
         rc = ngx_http_next_body_filter(r, in);
 
@@ -447,17 +460,16 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             ngx_http_mcds_detached(r, ctx, out);
         }
 
-        return rc;
+        return (rc == NGX_ERROR && ngx_http_mcds_alone(r, ctx)) ? NGX_OK : rc;
     }
 
     if (ctx && ngx_http_mcds_own_taking(ctx)) {
         ngx_http_mcds_own_body(r, ctx, in);
     }
 
-    for (cl = in; cl; cl = cl->next) {
-        cl->buf->pos = cl->buf->last;
-        cl->buf->file_pos = cl->buf->file_last;
+    ngx_http_mcds_consume(in);
 
+    for (cl = in; cl; cl = cl->next) {
         if (cl->buf->last_buf || cl->buf->last_in_chain) {
             return NGX_OK;
         }
@@ -864,6 +876,35 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
             || (length < 0 && most != NGX_MAX_OFF_T_VALUE)))
     {
         u->buffering = 0;
+    }
+}
+
+
+/*
+ * Returns 1 if the client of a request that builds a page has left, and the
+ * build goes on without the client, as proxy_ignore_client_abort says, until
+ * the response is stored.  A client that is attached, see
+ * ngx_http_mcds_may_detach(), still has buffers of the upstream, which nothing
+ * would free: its build ends.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_alone(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+{
+    return ctx && ctx->store && ctx->waiter.building
+           && !ctx->task->refresh
+           && ctx->tee.attached == NULL
+           && r->connection->error
+           && r->upstream && r->upstream->conf->ignore_client_abort;
+}
+
+
+static void
+ngx_http_mcds_consume(ngx_chain_t *in)
+{
+    for ( /* void */ ; in; in = in->next) {
+        in->buf->pos = in->buf->last;
+        in->buf->file_pos = in->buf->file_last;
     }
 }
 
