@@ -33,6 +33,8 @@ my $o = $t->origin('o', { headers => [@long], body => $large }, paths => {
     '/ssi/cut' => { headers => [@long], body => 'f' x 5000, truncate => 3000 },
     '/ssi/slow' => { headers => [], body => 'slow' },
     '/none' => { headers => [], body => '' },
+    map { $_ => { headers => [@long], body => $large, chunked => 1 } }
+        '/file/chunked', '/short/chunked',
 });
 
 # the first host is the one that is held up
@@ -57,6 +59,10 @@ http {
         }
         location /file/ {
             proxy_max_temp_file_size 0;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /short/ {
+            proxy_max_temp_file_size 64k;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /ssi/ {
@@ -152,21 +158,25 @@ $r = finish($main);
 like($r->body(), qr/^f{0,3000}(?:slow)?$/, 'part: the first page has the rest');
 
 
-# without a temporary file nginx reads no faster than the client
+# without a temporary file, or with one that is full, nginx reads no faster than
+# the client
 
-$slow = $h[0]->conn();
-$slow->request('/file/a');
-$o->wait_requests(1, '/file/a');
+for my $uri ('/file/a', '/file/chunked', '/short/a', '/short/chunked') {
+    $slow = $h[0]->conn();
+    $slow->request($uri);
+    $o->wait_requests(1, $uri);
 
-for my $h (@h) {
-    $r = $h->get('/file/a', timeout => 4 * $t->slow());
-    ok($r->complete() && $r->body() eq $large,
-        'no file: ' . $h->name() . ' gets it whole');
+    for my $h (@h) {
+        $r = $h->get($uri, timeout => 4 * $t->slow());
+        ok($r->complete() && $r->body() eq $large,
+            "$uri: " . $h->name() . ' gets it whole');
+    }
+
+    is($o->count($uri), 1, "$uri: of one answer");
+    ok(page_wait($m, key($uri)), "$uri: stored");
+    $r = $slow->response();
+    ok($r->complete() && $r->body() eq $large, "$uri: so does the slow one");
+    $slow->close();
 }
-
-is($o->count('/file/a'), 1, 'no file: of one answer');
-$r = $slow->response();
-ok($r->complete() && $r->body() eq $large, 'no file: so does the slow one');
-$slow->close();
 
 $t->done();

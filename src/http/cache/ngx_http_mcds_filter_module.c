@@ -28,7 +28,7 @@
 /*
  * the size of a response, in bytes, above which the upstream of a refresh (a
  * detached copy that builds the page) is unbuffered, so that the cache can hold
- * the upstream back while memcached is slower; also if the size is unknown
+ * the upstream back while memcached is slower
  */
 #define NGX_HTTP_MCDS_UNBUFFERED  (1024 * 1024)
 
@@ -839,16 +839,17 @@ ngx_http_mcds_detach_cleanup(void *data)
 /*
  * Turns off buffering in the upstream of a page's build, as
  * "X-Accel-Buffering: no" does, so that each part of the response is passed on
- * as it comes.  Otherwise an event pipe without a temporary file reads as
- * slowly as the client does, and an event pipe with one cannot be held back.
- * A slow client does not matter: it gets a copy.
+ * as it comes.  Otherwise an event pipe whose temporary file is too small for
+ * the page reads as slowly as the client does, and an event pipe with a larger
+ * one cannot be held back.  A slow client does not matter: it gets a copy.
  */
 
 static void
 ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    off_t                 length, most;
-    ngx_http_upstream_t  *u;
+    off_t                        length, most;
+    ngx_http_upstream_t         *u;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
     u = r->upstream;
 
@@ -864,17 +865,22 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     length = r->headers_out.content_length_n;
 
-    most = ctx->task->refresh ? NGX_HTTP_MCDS_UNBUFFERED : NGX_MAX_OFF_T_VALUE;
-
-    if (ngx_http_mcds_store_compresses(ctx)) {
-        most = NGX_HTTP_MCDS_COMPRESSED;
+    if (length < 0) {
+        ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
+        length = ccf->cache_max_size;
     }
 
-    if (u->buffering
-        && (u->conf->max_temp_file_size == 0
-            || length > most
-            || (length < 0 && most != NGX_MAX_OFF_T_VALUE)))
-    {
+    most = u->conf->max_temp_file_size;
+
+    if (ctx->task->refresh) {
+        most = ngx_min(most, NGX_HTTP_MCDS_UNBUFFERED);
+    }
+
+    if (ngx_http_mcds_store_compresses(ctx)) {
+        most = ngx_min(most, NGX_HTTP_MCDS_COMPRESSED);
+    }
+
+    if (length > most) {
         u->buffering = 0;
     }
 }
