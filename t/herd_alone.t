@@ -63,6 +63,11 @@ http {
             mcds_cache_compress gzip;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /rate/ {
+            limit_rate 2m;
+            mcds_cache_compress gzip;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /ssi/ {
             ssi on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -103,7 +108,7 @@ sub left {
 
 for my $way (qw/ fin rst h2 /) {
     for my $path (qw{ small large parts chunked direct/large direct/chunked
-                      direct/parts gzip/large gzip/chunked })
+                      direct/parts gzip/large gzip/chunked rate/large })
     {
         my $uri = "/$path/$way";
         my $h = left($way, $uri);

@@ -328,6 +328,8 @@ typedef struct {
                                               the build of its page: then
                                               another request builds the page;
                                               or NULL */
+    unsigned                     limited:1;  /* the upstream stays buffered, as
+                                                its rate is limited */
 } ngx_http_mcds_tee_ctx_t;
 
 

@@ -90,6 +90,8 @@ static ngx_uint_t ngx_http_mcds_unwanted(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_unbuffer(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_limited(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 static ngx_http_module_t  ngx_http_mcds_filter_module_ctx = {
@@ -566,15 +568,26 @@ ngx_http_mcds_hold_handler(void *data)
 {
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
-    ngx_connection_t    *c;
-    ngx_http_request_t  *r;
+    ngx_connection_t     *c;
+    ngx_http_request_t   *r;
+    ngx_http_upstream_t  *u;
 
     r = ctx->task->request;
+    u = r->upstream;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
 
     ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds goes on storing");
+
+    /*
+     * while the rate of the client delays its response, only the upstream can
+     * continue its event pipe
+     */
+
+    if (u && u->cleanup && u->buffering && u->peer.connection) {
+        ngx_post_event(u->peer.connection->read, &ngx_posted_events);
+    }
 
     if (ngx_http_output_filter(r, NULL) == NGX_ERROR) {
         ngx_http_finalize_request(r, NGX_ERROR);
@@ -842,6 +855,9 @@ ngx_http_mcds_detach_cleanup(void *data)
  * as it comes.  Otherwise an event pipe whose temporary file is too small for
  * the page reads as slowly as the client does, and an event pipe with a larger
  * one cannot be held back.  A slow client does not matter: it gets a copy.
+ *
+ * Buffering stays on if the rate of the response is limited and the temporary
+ * file is large enough: without buffering, nginx ignores the rate.
  */
 
 static void
@@ -872,6 +888,11 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     most = u->conf->max_temp_file_size;
 
+    if (length <= most && ngx_http_mcds_limited(r, ctx)) {
+        ctx->tee.limited = 1;
+        return;
+    }
+
     if (ctx->task->refresh) {
         most = ngx_min(most, NGX_HTTP_MCDS_UNBUFFERED);
     }
@@ -883,6 +904,37 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (length > most) {
         u->buffering = 0;
     }
+}
+
+
+/*
+ * Returns 1 if nginx may limit the rate of the response.  The rate of an
+ * upstream is a number, or a complex value since nginx 1.27.  Variables are not
+ * evaluated here, as they could have other values later.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_limited(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_http_complex_value_t  *rate;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (r->upstream->conf->limit_rate) {
+        return 1;
+    }
+
+    if (ctx->task->refresh) {
+        return 0;
+    }
+
+    if (r->limit_rate_set) {
+        return r->limit_rate != 0;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+    rate = clcf->limit_rate;
+
+    return rate && (rate->lengths || rate->u.size);
 }
 
 

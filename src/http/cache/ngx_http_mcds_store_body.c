@@ -273,7 +273,8 @@ ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
     split = store->split;
 
     if (store->turn >= NGX_HTTP_MCDS_TURN
-        && !ngx_http_mcds_store_buffered(ctx->task->request))
+        && (ctx->tee.limited
+            || !ngx_http_mcds_store_buffered(ctx->task->request)))
     {
         store->resume = handler;
 
