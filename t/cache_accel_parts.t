@@ -52,6 +52,10 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_a%%; }
+        location /deaf/ {
+            proxy_ignore_headers X-Accel-Redirect;
+            proxy_pass http://127.0.0.1:%%PORT_a%%;
+        }
         location /inner/ {
             internal;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -108,6 +112,14 @@ for my $c ([method => 'HEAD'], [headers => { Range => 'bytes=0-3' }]) {
         is(inner($uri), 2 * $n, "$uri: its origin is asked");
     }
 }
+
+# a header that is ignored leads nowhere
+
+is(ask('/deaf/page'), '200 MISS ', 'ignored: the answer of the application');
+ok(page_wait($m, '<>http://localhost/deaf/page'), 'ignored: is stored');
+is(ask('/deaf/page'), '200 HIT ', 'ignored: and used');
+is($a->count('/deaf/page'), 1, 'ignored: the application is asked once');
+is(inner('/deaf/page'), 0, 'ignored: and nobody else');
 
 # no page of that location, and a stale one
 

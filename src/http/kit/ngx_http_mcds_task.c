@@ -620,5 +620,11 @@ ngx_http_mcds_is_error_page(ngx_http_request_t *r)
 ngx_uint_t
 ngx_http_mcds_is_accel(ngx_http_request_t *r)
 {
-    return r->upstream && r->upstream->headers_in.x_accel_redirect;
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    return u
+           && u->headers_in.x_accel_redirect
+           && !(u->conf->ignore_headers & NGX_HTTP_UPSTREAM_IGN_XA_REDIRECT);
 }

@@ -289,7 +289,10 @@ ngx_int_t ngx_http_mcds_task_again(ngx_http_request_t *r,
 
 ngx_uint_t ngx_http_mcds_is_error_page(ngx_http_request_t *r);
 
-/* 1 if the origin's response had X-Accel-Redirect */
+/*
+ * 1 if the origin's response had X-Accel-Redirect, unless the location ignores
+ * this header
+ */
 
 ngx_uint_t ngx_http_mcds_is_accel(ngx_http_request_t *r);
 
