@@ -4,7 +4,8 @@
 
 # A request that has waited for a page which it does not accept waits for the
 # next one, but not longer than it may all in all.  Which request has ended
-# first is told by the host, on a busy machine, too.
+# first is told by the host, on a busy machine, too.  What a request has spent
+# at a page that X-Accel-Redirect leads away from is no wait for the other page.
 
 use warnings;
 use strict;
@@ -21,7 +22,9 @@ my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
-    return { headers => ['Cache-Control' => 'max-age=60'], hold => 1 };
+    return { headers => ['Cache-Control' => 'max-age=60',
+        $q->{path} =~ m{^/led/} ? ('X-Accel-Redirect' => '/then') : ()],
+        hold => 1 };
 });
 
 my $h = $t->nginx('h', <<'EOT');
@@ -40,6 +43,11 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location = /then {
+            internal;
+            mcds_cache_key $uri;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location = /next { return 204; }
     }
 }
@@ -56,6 +64,11 @@ sub ask {
 
 my @p = map { ask($_) } '/page', '/other';
 ok($o->wait_requests(1, $_), "$_: is being built") for '/page', '/other';
+
+# each of these builds a page of its own, and waits for nobody
+
+my @led = map { ask($_) } '/led/a', '/led/b';
+ok($o->wait_requests(1, $_), "$_: is asked for") for '/led/a', '/led/b';
 
 # neither of these accepts the page that is being built: one of them builds
 # then, and the other one waits for that
@@ -91,4 +104,25 @@ cmp_ok($waited->header('X-End'), '<', $r->header('X-End'),
     'and has ended before the request that came later') if $waited;
 
 finish($p[1]);
+
+# by now they have been there for longer than they may wait; one of them builds
+# the page that both are led on to, and the other one waits for it
+
+if ($t->has('mcds vary')) {
+    $o->release('/led/a');
+    ok($o->wait_requests(1, '/then'), 'led on, to a page that is being built');
+
+    $o->release('/led/b');
+    ok(wait_for(sub { defined +($o->requests('/led/b'))[0]{end} }),
+        'led on to the same page');
+    $h->get('/next') for 1 .. 3;
+    $o->release('/then');
+
+    is(finish($_)->status(), 200, 'may wait for it') for @led;
+    is($o->count('/then'), 1, 'which is built once');
+
+} else {
+    $_->close() for @led;
+}
+
 $t->done();

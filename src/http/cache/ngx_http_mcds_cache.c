@@ -431,8 +431,8 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 
 /*
  * Returns the rest of "limit", the longest wait of a request for its page: the
- * limit counts from the request's first wait, even if the request waits again
- * since it cannot use the page that was built.
+ * limit counts from the request's first wait for this page, even if the request
+ * waits again since it cannot use the page that was built.
  */
 
 static ngx_msec_t

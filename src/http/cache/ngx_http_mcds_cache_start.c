@@ -474,6 +474,13 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     ctx->routed = 0;
     ctx->judged = 0;
 
+    /*
+     * the time that the request has spent at the page it has left does not
+     * count as a wait for that location's page
+     */
+
+    ctx->wait_start = 0;
+
     return NGX_OK;
 }
 
