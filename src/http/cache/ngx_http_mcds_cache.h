@@ -424,6 +424,11 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_http_mcds_carried_t      carried;
     /* status of the upstream's response, if an error page replaces it */
     ngx_uint_t                   failed_status;
+    /*
+     * attempts of upstreams, elements of r->upstream_states, until an error
+     * page replaced the response
+     */
+    ngx_uint_t                   failed_tries;
 
     unsigned                     main:1;      /* this is the cache's context of
                                                  a main request or of the

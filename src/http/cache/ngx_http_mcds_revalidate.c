@@ -833,7 +833,7 @@ static ngx_uint_t
 ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t *status)
 {
-    ngx_uint_t                  i;
+    ngx_uint_t                  i, tries;
     ngx_http_upstream_t        *u;
     ngx_http_upstream_state_t  *state;
 
@@ -841,7 +841,14 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     state = NULL;
 
     if (r->upstream_states && r->upstream_states->nelts) {
+
+        /* further attempts are those of the error page's own upstream */
+
+        tries = ctx->failed_tries ? ctx->failed_tries
+                                  : r->upstream_states->nelts;
+
         state = r->upstream_states->elts;
+        state += tries - 1;
     }
 
     *status = r->headers_out.status;
