@@ -20,6 +20,7 @@
 #include "ngx_http_mcds_invalidate.h"
 #include "ngx_http_mcds_key.h"
 #include "ngx_http_mcds_lookup.h"
+#include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_session.h"
@@ -420,7 +421,8 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 
 /*
  * drops the page and the other results of a request's lookup, after all
- * replies of memcached about it have come
+ * replies of memcached about it have come; a detached copy that builds the page
+ * for the request goes on without it
  */
 
 static void
@@ -431,6 +433,9 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
 
     ngx_mcds_page_leave(&ctx->waiter);
 
+    ngx_http_mcds_own_cleanup(ctx);
+
+    ctx->own = NULL;
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->cas = 0;
     ctx->vary.turns = 0;

@@ -88,8 +88,8 @@ void ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * called when the client's request, or its detached copy, is freed: separates
- * the two requests
+ * called when the client's request, or its detached copy, is freed, or when the
+ * client's request was led to another page: separates the two requests
  */
 
 void ngx_http_mcds_own_cleanup(ngx_http_mcds_cache_ctx_t *ctx);
