@@ -4,7 +4,8 @@
 
 # A page that is asked for behind a client, who wanted a part of it, and that
 # turns out to be none that is stored, is not read to an end that it may not
-# have; the client's own answer is all that there is of it.
+# have; the client's own answer is all that there is of it.  Where
+# X-Accel-Redirect leads to is not even asked.
 
 use warnings;
 use strict;
@@ -23,6 +24,9 @@ my $o = $t->origin('o', sub {
 
     return { headers => ['Cache-Control' => 'no-cache'], body => 'short' }
         if $q->{path} =~ /short/;
+
+    return { headers => ['X-Accel-Redirect' => "/inner/$1?n=$q->{k}"] }
+        if $q->{path} =~ m{^/led/(.*)};
 
     return { headers => ['Cache-Control' => 'no-cache'], length => undef,
         parts => [map { ['x' x 1000, 0.05] } 1 .. 400] };
@@ -46,6 +50,16 @@ http {
         location /unbuffered/ {
             proxy_buffering off;
             proxy_pass http://origin;
+        }
+        location /inner/ {
+            internal;
+            mcds_cache off;
+            proxy_pass http://origin;
+        }
+        location /inner/file {
+            internal;
+            mcds_cache off;
+            root %%TMP%%;
         }
     }
 }
@@ -75,6 +89,50 @@ $h->get("/short/$_", headers => { Range => 'bytes=0-1' }) for 1 .. 5;
 ok(wait_for(sub { 5 == grep { defined $_->{end} } $o->requests(qr/short/) }),
     'short answers');
 is(scalar(grep { $_->{aborted} } $o->requests(qr/short/)), 0, 'are read');
+
+# where the application leads to
+
+my $c = $h->conn();
+
+$c->send("GET /led/radio HTTP/1.1\r\nHost: localhost\r\n"
+    . "Range: bytes=0-\r\n\r\n");
+ok(wait_for(sub { $c->fill(0.05); $c->{in} =~ /x{1000}/ }), 'led on');
+is($o->count('/led/radio'), 2, 'led on: as the page has been asked for, too');
+is(join(' ', map { $_->{uri} } $o->requests('/inner/radio')),
+    '/inner/radio?n=2', 'led on: only the client gets there');
+$c->close();
+ok(wait_for(sub {
+    !grep { !$_->{aborted} } $o->requests('/inner/radio')
+}), 'led on: nobody reads on when the client has left');
+
+# bytes that the workers have read so far
+
+sub bytes_read {
+    my $sum = 0;
+
+    for my $pid ($h->workers()) {
+        open my $f, '<', "/proc/$pid/io" or return;
+        my ($n) = do { local $/; <$f> // '' } =~ /^rchar: (\d+)$/m or return;
+        $sum += $n;
+    }
+
+    return $sum;
+}
+
+my $size = 256 * 1024 * 1024;
+
+mkdir $t->dir() . '/inner';
+truncate $t->write_file('inner/file', ''), $size or die "truncate: $!\n";
+
+my $before = bytes_read();
+my $r = $h->get('/led/file', headers => { Range => 'bytes=0-1' });
+
+is($r->status() . ' ' . $r->body(), "206 \0\0", 'a file: a part of it');
+
+SKIP: {
+    skip 'no /proc/<pid>/io', 1 if !defined $before;
+    cmp_ok(bytes_read() - $before, '<', $size / 16, 'a file: no more is read');
+}
 
 ok($h->quit(), 'the worker ends');
 $t->done();

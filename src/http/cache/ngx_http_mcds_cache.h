@@ -605,8 +605,8 @@ ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
  * Call this when the origin has led the request r to another location, as with
  * X-Accel-Redirect: ends the build of the page by r, as the response is not the
  * page, and prepares the lookup of that location's page, if one is permitted.
- * NGX_OK; NGX_DECLINED: r is a detached copy, which looks up no page; or an
- * HTTP status.
+ * NGX_OK; NGX_ERROR: r is a detached copy, which is to end now; or an HTTP
+ * status.
  */
 
 ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,

@@ -231,7 +231,8 @@ ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx)
  * Handles a request that runs the phase of the cache again in another location,
  * after it was decided whether it is served or goes to the origin.  NGX_OK: a
  * page of that location may be looked up, and the location's counters may be
- * read; NGX_DECLINED: neither, as the request is a detached copy.
+ * read; NGX_DECLINED: neither, as the request is a detached copy; NGX_ERROR: a
+ * detached copy ends, as nobody gets its response.
  */
 
 static ngx_int_t

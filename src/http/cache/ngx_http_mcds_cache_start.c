@@ -457,7 +457,13 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     if (ctx->task->refresh) {
-        return NGX_DECLINED;
+
+        /*
+         * nobody gets the response of that location, which may be long or
+         * endless: the detached copy ends here
+         */
+
+        return NGX_ERROR;
     }
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
