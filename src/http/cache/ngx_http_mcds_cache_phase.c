@@ -278,6 +278,7 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
             {
                 ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL,
                                     0);
+                return NGX_ERROR;
             }
 
             if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
