@@ -60,7 +60,7 @@ ngx_uint_t
 ngx_http_mcds_replaced_status(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_uint_t                  status;
+    ngx_uint_t                  status, tries;
     ngx_http_upstream_state_t  *state;
 
     if (ctx->failed_status) {
@@ -70,8 +70,14 @@ ngx_http_mcds_replaced_status(ngx_http_request_t *r,
     status = 0;
 
     if (r->upstream_states && r->upstream_states->nelts) {
+
+        /* further attempts are those of the error page's own upstream */
+
+        tries = ctx->failed_tries ? ctx->failed_tries
+                                  : r->upstream_states->nelts;
+
         state = r->upstream_states->elts;
-        status = state->status;
+        status = state[tries - 1].status;
     }
 
     /*

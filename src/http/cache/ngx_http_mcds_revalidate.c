@@ -833,23 +833,11 @@ static ngx_uint_t
 ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t *status)
 {
-    ngx_uint_t                  i, tries;
-    ngx_http_upstream_t        *u;
-    ngx_http_upstream_state_t  *state;
+    ngx_uint_t            i, tried;
+    ngx_http_upstream_t  *u;
 
     u = r->upstream;
-    state = NULL;
-
-    if (r->upstream_states && r->upstream_states->nelts) {
-
-        /* further attempts are those of the error page's own upstream */
-
-        tries = ctx->failed_tries ? ctx->failed_tries
-                                  : r->upstream_states->nelts;
-
-        state = r->upstream_states->elts;
-        state += tries - 1;
-    }
+    tried = (r->upstream_states && r->upstream_states->nelts);
 
     *status = r->headers_out.status;
 
@@ -868,7 +856,7 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         || *status == NGX_HTTP_GATEWAY_TIME_OUT)
     {
         if (u ? (u->headers_in.status_n != *status)
-              : (ctx->failed_status == 0 && state))
+              : (ctx->failed_status == 0 && tried))
         {
             if (*status == NGX_HTTP_GATEWAY_TIME_OUT) {
                 return NGX_HTTP_UPSTREAM_FT_TIMEOUT;
