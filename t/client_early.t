@@ -30,7 +30,7 @@ our @ISA = ('Test::Mcds::Fake');
 sub input {
     my ($self, $c) = @_;
 
-    my ($read) = @{$self->{told} // []};
+    my ($read, $answer) = @{$self->{told} // []};
 
     # not the page of the round before, which is tried once more
 
@@ -43,7 +43,7 @@ sub input {
 
         $self->{mode} = '';
         $self->put(event => 'command', line => 'early', conn => $c->{id});
-        $self->queue($c, $self->default($line, 'x'), { deaf => 1 });
+        $self->queue($c, $answer // $self->default($line, 'x'), { deaf => 1 });
         $self->run($c);
         return;
     }
@@ -94,6 +94,24 @@ for my $read (200, 10_000, 100_000) {
         "$read bytes: the answer is too early");
     $f->close_all();
     $f->hang_up();
+}
+
+# memcached 1.4 says so before it has read the value
+
+my $read = 20_000;
+
+for my $why ('out of memory storing object', 'object too large for cache') {
+    my $n = $h->log_count($before);
+
+    $f->mark();
+    $f->tell('early', ++$read, "SERVER_ERROR $why\r\n");
+
+    is(length($h->get("/$read")->body()), $size, "$why: served");
+    ok(wait_for(sub { $f->count(qr/^early/) }), "$why: answered");
+    ok(wait_for(sub { $h->log_has(qr{its answer before the value had left}) }),
+        "$why: the connection is left");
+    is($h->log_count($before), $n, "$why: an answer");
+    $f->close_all();
 }
 
 # once all of it has left an answer is one
