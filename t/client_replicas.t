@@ -149,6 +149,7 @@ is(scalar(grep {
 } 1 .. 6), 0, 'and large ones, whole');
 
 $h[$_ % 2]->get("/online?u=$_") for 1 .. 12;
+wait_for(sub { visitors() >= 12 });
 is(visitors(), 12, 'visitors are not counted again');
 
 is($h[1]->get("/page/new")->header('X-Cache'), 'MISS', 'a new page');

@@ -42,7 +42,8 @@ EOC
 
 # the client reads more slowly than the lines come
 
-my $most = int(3000 / $t->slow());
+my $rate = 60_000 / $t->slow();
+my $last = time();
 my $steady = Test::Mcds::Follow->new($h, '/log?follow=1', rcvbuf => 16384);
 
 ok(wait_for(sub { $f->count(qr/^mg log:\d+ /) > 6 }, 10), 'it looks');
@@ -50,13 +51,12 @@ ok(wait_for(sub { $f->count(qr/^mg log:\d+ /) > 6 }, 10), 'it looks');
 $t->load(port => $h->port(), uri => '/large?n=large', clients => 4,
     requests => 130, header => 'X-Large: ' . 'x' x 7000);
 
-ok(wait_for(sub { $steady->drain($most); length $steady->{rest} }),
-    'the lines come');
+ok(wait_for(sub { some(); length $steady->{rest} }), 'the lines come');
 
 my $end = time() + 2.5 * $timeout;
 
 while (time() < $end && !$steady->{ended}) {
-    $steady->drain($most);
+    some();
     sleep(0.05);
 }
 
@@ -72,3 +72,13 @@ ok(!$steady->ended(), 'it can follow the log further');
 
 $steady->close();
 $t->done();
+
+
+# as much as the client reads in the time since it read last
+
+sub some {
+    my $now = time();
+
+    $steady->drain(1 + int($rate * ($now - $last)));
+    $last = $now;
+}
