@@ -106,6 +106,18 @@ http {
             mcds_counter $n key=$arg_k by=-1;
             mcds_return "$n";
         }
+        location /likew/ {
+            mcds_counter $n key=$uri period=20d;
+            mcds_return "$n";
+        }
+        location /unlikew/ {
+            mcds_counter $n key=$arg_k period=20d by=-1;
+            mcds_return "$n";
+        }
+        location /readw/ {
+            mcds_counter $n key=$arg_k period=20d read;
+            mcds_return "$n";
+        }
         location /fake/ {
             mcds_use fake;
             mcds_counter $n key=$uri;
@@ -269,6 +281,14 @@ ttl_between($m, "/window/a:$part", 0, 21 * 86400, 'window: it ends in time');
 $m->set("/window/a:$part", 5);
 is(numbers($a->get('/window/a'), $b->get('/window/a')), '6 7',
     'window: set by hand');
+
+$a->get('/likew/a') for 1 .. 5;
+is(numbers(map { $a->get($_) } '/unlikew/?k=/likew/a', '/readw/?k=/likew/a',
+    '/likew/a', '/unlikew/?k=/likew/a', '/readw/?k=/likew/a'), '4 4 5 4 4',
+    'window: one less is not raised');
+$m->mc("md /likew/a:$part");
+is(numbers(map { $a->get($_) } '/unlikew/?k=/likew/a', '/readw/?k=/likew/a'),
+    '0 3', 'window: one less of one that is lost');
 
 
 # replicas

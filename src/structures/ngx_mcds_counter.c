@@ -99,6 +99,7 @@ static ngx_int_t ngx_mcds_counter_number(ngx_mcds_batch_t *batch,
 static ngx_int_t ngx_mcds_counter_raise(ngx_mcds_batch_t *batch,
     uint64_t value);
 static void ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value);
+static void ngx_mcds_counter_lowered(ngx_mcds_batch_t *batch);
 static void ngx_mcds_counter_unmark(ngx_mcds_batch_t *batch,
     ngx_mcds_result_t *result);
 static void ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc,
@@ -520,6 +521,7 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
         }
 
     } else if (rc == NGX_MCDS_OK && batch->subtract) {
+        ngx_mcds_counter_lowered(batch);
         ngx_mcds_counter_unmark(batch, result);
     }
 
@@ -603,6 +605,31 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 
     ngx_mcds_counter_done(batch, NGX_MCDS_OK,
                           rc == NGX_OK ? value : batch->value);
+}
+
+
+/*
+ * Lowers the number that this host knows: the host itself must not raise a
+ * counter from which it has just subtracted, such as one with a period, which
+ * has no mark.
+ */
+
+static void
+ngx_mcds_counter_lowered(ngx_mcds_batch_t *batch)
+{
+    uint64_t             id;
+    ngx_mcds_counter_t  *counter;
+
+    if (ngx_mcds_outbox == NULL) {
+        return;
+    }
+
+    counter = &batch->counter;
+
+    id = ngx_mcds_outbox_id(ngx_mcds_outbox, &counter->pool->name,
+                            &counter->key);
+
+    ngx_mcds_outbox_subtract(ngx_mcds_outbox, id, batch->sum);
 }
 
 

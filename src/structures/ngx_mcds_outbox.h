@@ -208,6 +208,16 @@ void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
+ * Lowers the number that this host knows of a counter by what it has subtracted
+ * from the counter.  The number in memcached may be smaller still: that of a
+ * counter that was lost.
+ */
+
+void ngx_mcds_outbox_subtract(ngx_mcds_outbox_t *outbox, uint64_t id,
+    uint64_t delta);
+
+
+/*
  * Adds a counter's unsent sum to an account, the sums for one destination.
  * Returns NGX_BUSY, and increases account->lost, if the outbox has no room, the
  * key is too long, or the sum would exceed NGX_MCDS_OUTBOX_MAX.

@@ -107,6 +107,25 @@ ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id, uint64_t value)
 }
 
 
+void
+ngx_mcds_outbox_subtract(ngx_mcds_outbox_t *outbox, uint64_t id,
+    uint64_t delta)
+{
+    ngx_mcds_known_t  *known;
+
+    ngx_shmtx_lock(outbox->mutex);
+
+    known = ngx_mcds_outbox_find_known(outbox, id);
+
+    if (known->id == id) {
+        known->value -= ngx_min(known->value, delta);
+        known->time = ngx_mcds_clock(ngx_current_msec);
+    }
+
+    ngx_shmtx_unlock(outbox->mutex);
+}
+
+
 /*
  * Returns the entry with the known number of the counter with this id; if there
  * is none, an empty or the oldest entry of the hash set that the id selects, to

@@ -152,6 +152,15 @@ test_known(void)
 
     ngx_mcds_outbox_learn(outbox, a, (uint64_t) -1, 1003000);
     ok(ngx_mcds_outbox_known(outbox, a) == (uint64_t) -1, "the highest");
+
+    ngx_mcds_outbox_subtract(outbox, a, (uint64_t) -1 - 7);
+    ok(ngx_mcds_outbox_known(outbox, a) == 7, "subtracted");
+
+    ngx_mcds_outbox_subtract(outbox, a, 8);
+    ok(ngx_mcds_outbox_known(outbox, a) == 0, "not below 0");
+
+    ngx_mcds_outbox_subtract(outbox, b, 1);
+    ok(ngx_mcds_outbox_known(outbox, b) == 0, "of one that is not known");
 }
 
 
