@@ -64,6 +64,14 @@ http {
         timeout 10s;
         fail_timeout 100ms;
     }
+    mcds_pool classic {
+        server   127.0.0.1:%%PORT_one%%;
+        server   127.0.0.1:%%PORT_two%%;
+        distribution modula;
+        replicas 2;
+        protocol classic;
+        timeout 10s;
+    }
     mcds_use main;
     keepalive_requests 1000000;
     server {
@@ -120,6 +128,11 @@ http {
         }
         location /fake/ {
             mcds_use fake;
+            mcds_counter $n key=$uri;
+            mcds_return "$n";
+        }
+        location /classic/ {
+            mcds_use classic;
             mcds_counter $n key=$uri;
             mcds_return "$n";
         }
@@ -309,6 +322,18 @@ is($two->get('/replicas/a'), 505, 'replicas: the other is as it was');
 $_->set('/replicas/a', 0) for $one, $two;
 is(numbers(map { $_->get('/replicas/a') } $a, $b, $a), '1 2 3',
     'replicas: set by hand');
+
+# in the classic protocol as well: what exists was not lost
+
+is(numbers(map { $a->get('/classic/a') } 1 .. 5), '1 2 3 4 5', 'classic');
+$_->set('/classic/a', 0) for $one, $two;
+is(numbers(map { $a->get('/classic/a') } 1 .. 3), '1 2 3',
+    'classic: set by hand');
+is(join(' ', map { $_->get('/classic/a') } $one, $two), '3 3',
+    'classic: on both servers');
+$a->get('/classic/b') for 1 .. 5;
+$_->mc('md /classic/b') for $one, $two;
+is($a->get('/classic/b')->body(), 6, 'classic: lost on both');
 
 known('/replicas/b', undef, $one, $two);
 $one->kill9();

@@ -452,7 +452,7 @@ ngx_mcds_classic_created(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
 
     ngx_memzero(&created, sizeof(ngx_mcds_result_t));
 
-    created.has = NGX_MCDS_VALUE;
+    created.has = NGX_MCDS_VALUE|NGX_MCDS_CREATED;
     created.data = text;
     created.len = ngx_sprintf(text, "%uL", steps->req.initial) - text;
 

@@ -49,6 +49,8 @@ typedef struct {
 
     unsigned               has_number:1;
     unsigned               missing:1;
+    unsigned               existed:1;    /* 1: the counter that was changed
+                                            certainly existed on the server */
     unsigned               asking:1;     /* 1: the server has not replied yet */
     unsigned               late:1;       /* 1: the read does not wait for this
                                             server's reply any more */

@@ -118,11 +118,18 @@ typedef struct {
 } ngx_mcds_request_t;
 
 
+/*
+ * in the field "has" of the result of INCR or DECR with the classic protocol:
+ * the counter was missing, and has been created
+ */
+#define NGX_MCDS_CREATED  0x100
+
+
 struct ngx_mcds_result_s {
     ngx_uint_t            rc;           /* the result code of the operation, of
                                            ngx_mcds_rc_e */
     ngx_uint_t            has;          /* fields that the result has: VALUE,
-                                           CAS, TTL, FLAGS */
+                                           CAS, TTL, FLAGS; and CREATED */
     uint64_t              cas;
     int64_t               ttl;
     uint32_t              flags;

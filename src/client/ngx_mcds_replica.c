@@ -229,6 +229,8 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
             == NGX_OK)
         {
             leg->has_number = 1;
+            leg->existed = (leg->server->pool->classic
+                            && !(result->has & NGX_MCDS_CREATED));
 
         } else {
             rc = NGX_MCDS_NOT_NUMERIC;
@@ -385,22 +387,24 @@ static uint64_t
 ngx_mcds_replica_largest(ngx_mcds_group_t *group)
 {
     uint64_t    largest;
-    ngx_uint_t  i;
+    ngx_uint_t  i, existed;
 
     largest = 0;
+    existed = 0;
 
     for (i = 0; i < group->n; i++) {
         if (group->legs[i].has_number) {
             largest = ngx_max(largest, group->legs[i].number);
+            existed |= group->legs[i].existed;
         }
     }
 
     /*
      * all servers that replied have created the counter anew: it continues from
-     * the number that this host knows
+     * the number that this host knows; one that existed has been set
      */
 
-    if (group->req.known && largest == group->req.initial) {
+    if (group->req.known && largest == group->req.initial && !existed) {
         largest = ngx_max(largest, group->req.known + group->req.delta);
     }
 
