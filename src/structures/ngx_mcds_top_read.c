@@ -27,6 +27,7 @@
 
 
 static void ngx_mcds_top_reader_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_mcds_top_is_final(ngx_mcds_top_t *top, uint64_t slot);
 static void ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_top_finish(ngx_mcds_top_t *top);
 static void ngx_mcds_top_add_up(ngx_mcds_top_t *top);
@@ -171,7 +172,15 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
         }
 
         if (part->final) {
-            continue;
+
+            if (ngx_mcds_top_is_final(top, slot)) {
+                continue;
+            }
+
+            /* the clock was set back: the sum of ended slots is void */
+
+            part->final = 0;
+            state->ended_slot = 0;
         }
 
         ngx_mcds_top_request(top, slot, &req, suffix);
@@ -188,12 +197,28 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
 }
 
 
+/*
+ * Returns 1 if the counts of keys in the slot do not change any more, as all
+ * workers have sent theirs.
+ */
+
+static ngx_uint_t
+ngx_mcds_top_is_final(ngx_mcds_top_t *top, uint64_t slot)
+{
+    int64_t  end;
+
+    end = (slot + 1) * (top->window / top->slots);
+
+    return top->state->now >= end + NGX_MCDS_TOP_SETTLE
+                              + (int64_t) (top->flush / 1000);
+}
+
+
 static void
 ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_top_part_t *part = data;
 
-    int64_t                end;
     ngx_mcds_top_t        *top;
     ngx_mcds_value_t      *value;
     ngx_mcds_top_state_t  *state;
@@ -213,10 +238,7 @@ ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
         ngx_mcds_value_unref(part->value);
         part->value = value;
 
-        end = (part->slot + 1) * (top->window / top->slots);
-
-        part->final = (state->now >= end + NGX_MCDS_TOP_SETTLE
-                                     + (int64_t) (top->flush / 1000));
+        part->final = ngx_mcds_top_is_final(top, part->slot);
 
     } else {
         state->failed = (result->rc == NGX_MCDS_OK) ? NGX_MCDS_BUSY
