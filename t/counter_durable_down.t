@@ -163,6 +163,24 @@ is($h->get('/a')->body(), 15, 'and counts on');
 is($h->get('/init?k=2')->body(), 101, '/init: does');
 
 
+# down while the location is asked for the number
+
+$o->mark();
+$o->hold_path('/number');
+my $asked = start_get($h->port(), '/init?k=3');
+ok($o->wait_requests(1, '/number'), '/init: asked');
+down();
+$h->get('/asked');
+$o->release();
+ok($h->wait_log(qr/no start for counter "init:3"/), '/init: not created');
+finish($asked);
+$m->restart();
+ok(settled('/asked', 1), '/init: the server is back');
+sleep 1.2;
+is($m->get('init:3') // 'none', 'none', '/init: not created without a number');
+is($h->get('/init?k=3')->body(), 101, '/init: begins with its number');
+
+
 # killed behind a flush, with what is kept
 
 down();
@@ -267,7 +285,7 @@ ok($tiny->quit(), 'quit without a server');
 ok($tiny->log_has(qr/counts are lost, 5: nginx exits while they wait/),
     'says what is lost');
 
-$t->allow(qr/memcached server .* is down/);
+$t->allow(qr/memcached server .* is down/, qr/no start for counter/);
 $t->done();
 
 

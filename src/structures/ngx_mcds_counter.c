@@ -401,7 +401,7 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
     req.ttl = ngx_mcds_raise_ttl(&batch->counter);
     req.initial = batch->counter.initial;
     req.delta = batch->sum;
-    req.update = batch->counter.update;
+    req.update = (batch->counter.update == NGX_MCDS_COUNTER_ONLY);
 
     batch->id = 0;
     batch->known = batch->counter.initial;

@@ -20,6 +20,12 @@
 typedef struct ngx_mcds_count_s  ngx_mcds_count_t;
 
 
+/* values of the field "update" of a counter */
+
+#define NGX_MCDS_COUNTER_ONLY     1
+#define NGX_MCDS_COUNTER_NOW      2
+
+
 /* a counter: an item with a decimal number under this key */
 
 typedef struct {
@@ -29,8 +35,13 @@ typedef struct {
                                           delta is added */
     uint32_t            ttl;           /* time to live of a new counter,
                                           seconds; 0: no expiry */
-    ngx_uint_t          update;        /* 1: a missing counter is not created,
-                                          the result is NGX_MCDS_NOT_FOUND */
+
+    /*
+     * ONLY: a missing counter is not created, the result is NGX_MCDS_NOT_FOUND.
+     * NOW: it is created, but not by a change that was kept, as the initial
+     * number that can then be fetched may include the change.
+     */
+    ngx_uint_t          update;
 
     /*
      * 1: a lost counter continues from the number that this host knows, see

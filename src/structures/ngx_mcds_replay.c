@@ -232,8 +232,12 @@ ngx_mcds_replay_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
          * from the origin: the counter is created only from a known number
          */
 
-        counter.update = ((item.flags & NGX_MCDS_REPLAY_UPDATE)
-                          && ngx_mcds_counter_known(&counter) == 0);
+        counter.update = 0;
+
+        if (item.flags & NGX_MCDS_REPLAY_UPDATE) {
+            counter.update = ngx_mcds_counter_known(&counter)
+                             ? NGX_MCDS_COUNTER_NOW : NGX_MCDS_COUNTER_ONLY;
+        }
 
         /*
          * the counter has the flag "buffer": its change returns to the outbox,

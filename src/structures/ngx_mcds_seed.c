@@ -159,7 +159,7 @@ ngx_mcds_seed_change(ngx_mcds_counter_t *counter, int64_t delta,
     increment->delta = delta;
     increment->source = *source;
     increment->counter = *counter;
-    increment->counter.update = 1;
+    increment->counter.update = NGX_MCDS_COUNTER_ONLY;
 
     increment->counter.key.data = (u_char *) increment
                                   + sizeof(ngx_mcds_increment_t);
@@ -203,7 +203,7 @@ ngx_mcds_seed_sought(ngx_mcds_increment_t *increment)
 
 
 /*
- * Sends a change to a counter that exists or, if update is 0, also creates a
+ * Sends a change to a counter that exists or, if update is NOW, also creates a
  * missing one.
  */
 
@@ -229,7 +229,9 @@ ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value)
 {
     ngx_mcds_increment_t *increment = data;
 
-    if (rc == NGX_MCDS_NOT_FOUND && increment->counter.update) {
+    if (rc == NGX_MCDS_NOT_FOUND
+        && increment->counter.update == NGX_MCDS_COUNTER_ONLY)
+    {
         ngx_mcds_seed_join(increment);
         return;
     }
@@ -382,7 +384,7 @@ ngx_mcds_seed_give_up(ngx_mcds_increment_t *increment, ngx_uint_t rc)
         return;
     }
 
-    increment->counter.update = 0;
+    increment->counter.update = NGX_MCDS_COUNTER_NOW;
     ngx_mcds_seed_try(increment);
 }
 
