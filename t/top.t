@@ -192,6 +192,17 @@ cmp_ok($hot->{count} - $true, '<=', ($n + 9) / 10, 'bounded: nor too high');
 cmp_ok($hot->{count} - $hot->{error}, '<=', $true, 'bounded: as it says');
 is(scalar @{$few->{keys}}, 2, 'bounded: two are shown');
 
+# more than a slot can have: the other keys remain
+
+my $before = top($a, 1);
+$a->get('/by?k=/9&by=100000000000000000') for 1 .. 3;
+
+my $after = top($a, 1 << 56);
+cmp_ok($after->{total}, '>=', 1 << 56, 'most: the total');
+is(join(' ', map { $_->{key} } @{$after->{keys}}[0, 1]),
+    "/9 $before->{keys}[0]{key}", 'most: the keys');
+
+
 # slots that are shorter than the flush interval
 
 my $turns = 0;

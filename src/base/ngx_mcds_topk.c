@@ -13,9 +13,11 @@
 
 /*
  * The largest number in a stored summary of top keys, so that sums cannot
- * overflow 64 bits.  No real count comes near this limit.
+ * overflow 64 bits.  Larger numbers are stored as this one.
  */
 #define NGX_MCDS_TOPK_LIMIT       ((uint64_t) 1 << 56)
+
+#define ngx_mcds_topk_bounded(n)  ngx_min(n, NGX_MCDS_TOPK_LIMIT)
 
 /*
  * the milliseconds by which the times that nginx caches in two workers may
@@ -101,6 +103,9 @@ ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
 {
     uint32_t            hash;
     ngx_mcds_ranked_t  *ranked;
+
+    count = ngx_min(count,
+                    NGX_MCDS_TOPK_LIMIT - ngx_mcds_topk_bounded(topk->total));
 
     topk->total += count;
 
@@ -466,12 +471,12 @@ ngx_mcds_topk_encode(ngx_mcds_topk_t *topk, size_t size,
     p = value->data + 12;
 
     p = ngx_mcds_put(p, n, 4);
-    p = ngx_mcds_put(p, topk->total, 8);
-    p = ngx_mcds_put(p, floor, 8);
+    p = ngx_mcds_put(p, ngx_mcds_topk_bounded(topk->total), 8);
+    p = ngx_mcds_put(p, ngx_mcds_topk_bounded(floor), 8);
 
     for (i = 0; i < n; i++) {
-        p = ngx_mcds_put(p, order[i]->count, 8);
-        p = ngx_mcds_put(p, order[i]->error, 8);
+        p = ngx_mcds_put(p, ngx_mcds_topk_bounded(order[i]->count), 8);
+        p = ngx_mcds_put(p, ngx_mcds_topk_bounded(order[i]->error), 8);
         p = ngx_mcds_put(p, order[i]->len, 1);
         p = ngx_cpymem(p, order[i]->data, order[i]->len);
     }
