@@ -77,6 +77,11 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
+        location /none/ {
+            mcds_lock $uri wait=20s waiters=0;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
         location /off/ {
             mcds_lock off;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -257,6 +262,21 @@ $r = $h->get('/few/x');
 is($r->status() . ' ' . $r->header('X-Lock'), '423 full', 'too many wait');
 $o->release('/few/x');
 is(join(' ', map { finish($_)->status() } @p), '200 200', 'others do not');
+
+$o->hold_path('/none/x');
+$p = start_get($h->port(), '/none/x');
+$o->wait_requests(1, '/none/x');
+
+for ($h, $other) {
+    $r = $_->get('/none/x');
+    is($r->status() . ' ' . $r->header('X-Lock'), '423 full',
+        $_->name() . ': nobody may wait');
+    cmp_ok($r->header('X-Wait'), '<', 15, $_->name() . ': nor does');
+}
+
+$o->release('/none/x');
+finish($p);
+is($h->get('/none/y')->status(), 200, 'a free lock needs no wait');
 
 
 # who waits leaves; who has it leaves

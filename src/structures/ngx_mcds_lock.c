@@ -77,6 +77,8 @@ struct ngx_mcds_lock_s {
     uint32_t                ttl;
     ngx_msec_t              start;
     ngx_msec_t              wait;
+    ngx_uint_t              waiters;   /* maximum number of requests that may
+                                          wait for the lock */
     ngx_event_t             timer;     /* timer that ends the wait for the
                                           lock */
     ngx_mcds_lock_item_t    item;
@@ -156,6 +158,7 @@ ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish, ngx_mcds_lock_pt handler,
     lock->ttl = wish->ttl;
     lock->start = ngx_current_msec;
     lock->wait = wish->wait;
+    lock->waiters = wish->waiters;
 
     lock->timer.data = lock;
     lock->timer.log = ngx_cycle->log;
@@ -179,7 +182,7 @@ ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish, ngx_mcds_lock_pt handler,
         return lock;
     }
 
-    if (!idle && gate->waiters >= wish->waiters) {
+    if (!idle && gate->waiters >= lock->waiters) {
         ngx_mcds_lock_refuse(lock, NGX_MCDS_LOCK_FULL);
         return lock;
     }
@@ -692,7 +695,7 @@ ngx_mcds_lock_held(ngx_mcds_lock_t *lock)
 static void
 ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
 {
-    ngx_uint_t        busy;
+    ngx_uint_t        busy, full;
     ngx_msec_t        delay;
     ngx_mcds_gate_t  *gate;
 
@@ -718,6 +721,10 @@ ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
 
     gate->failed = !busy;
 
+    /* a request that has waited already keeps its place */
+
+    full = (busy && !lock->asked && gate->waiters >= lock->waiters);
+
     if (busy) {
         lock->asked = 1;
         delay = ngx_mcds_lock_interval(ngx_current_msec - lock->start,
@@ -728,7 +735,7 @@ ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
                 + ngx_random() % (NGX_MCDS_LOCK_FAILED / 2);
     }
 
-    if (lock->wait && !lock->over && lock->asked) {
+    if (lock->wait && !lock->over && lock->asked && !full) {
         ngx_mcds_lock_line(lock, 1);
         ngx_mcds_lock_next(gate, delay);
         return;
@@ -737,9 +744,12 @@ ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
     if (!busy) {
         lock->status = NGX_MCDS_LOCK_UNAVAILABLE;
 
+    } else if (lock->wait == 0) {
+        lock->status = NGX_MCDS_LOCK_BUSY;
+
     } else {
-        lock->status = lock->wait ? NGX_MCDS_LOCK_LATE
-                                  : NGX_MCDS_LOCK_BUSY;
+        lock->status = (full && !lock->over) ? NGX_MCDS_LOCK_FULL
+                                             : NGX_MCDS_LOCK_LATE;
     }
 
     if (gate->waiters) {
