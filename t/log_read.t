@@ -36,6 +36,10 @@ http {
         location = /log { mcds_log_api log chunk=10s chunks=30; }
         location = /fake { mcds_log_api log chunk=10s chunks=30 pool=fake; }
         location = /long { mcds_log_api long chunk=1h chunks=2; }
+        location = /none {
+            mcds_log_api none;
+            mcds_api_methods GET POST;
+        }
         location = /if {
             if ($arg_if) { mcds_log_api log; }
             if ($arg_none) { return 204; }
@@ -138,6 +142,19 @@ $r = $h->get("/log?last=$late&first=$late&x=1&y=%3C>&limit=5&z");
 is($r->header('X-Log-Cursor'), "$late-a-4", 'a cursor');
 is($r->header('Link'), "<?after=$late-a-4&last=$late&x=1&limit=5>; "
     . 'rel="next"', 'a link');
+
+
+# a log without lines, up to a time that is to come
+
+my $none = $h->get('/none?last=9999999999');
+my $cursor = $none->header('X-Log-Cursor');
+
+is($none->body(), '', 'no line yet');
+is(http_post($h->port(), '/none', '"x"',
+    headers => { 'Content-Type' => 'application/json' })->status(), 204,
+    'a line is written');
+is(join(' ', map { $_->{line} } events($h, "/none?after=$cursor")), 'x',
+    'the cursor leads to it');
 
 
 # types

@@ -129,13 +129,16 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
 
     /*
      * if this request finds no log line, the client's next request for lines
-     * continues from the id that is set here
+     * continues from the id that is set here, behind which no line is missed,
+     * even if the interval ends in the future
      */
 
     lr->id = lr->range.after;
 
     if (lr->id.time == 0) {
-        lr->id.time = lr->range.last + 1;
+        lr->id.time = ngx_min(lr->range.last,
+                              ngx_mcds_now() - NGX_MCDS_LOG_SETTLE)
+                      + 1;
     }
 
     lr->text.pool = res->pool;
