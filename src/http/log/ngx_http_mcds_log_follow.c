@@ -97,6 +97,7 @@ static void ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events);
 static ngx_int_t ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_events_t *events);
+static ngx_int_t ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow);
 static ngx_int_t ngx_http_mcds_follow_know(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_events_t *events, ngx_uint_t more);
 static ngx_int_t ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
@@ -457,6 +458,7 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
 {
     ngx_http_mcds_follow_t *follow = data;
 
+    ngx_int_t            result;
     ngx_connection_t    *c;
     ngx_http_request_t  *r;
 
@@ -469,6 +471,9 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
 
     if (rc != NGX_MCDS_OK) {
         ngx_http_mcds_stat_failed(follow->log->log.stat, rc);
+    }
+
+    if (rc != NGX_MCDS_OK && rc != NGX_MCDS_TOO_LARGE) {
 
         /*
          * the read of older log lines has failed and will be repeated: the new
@@ -483,7 +488,22 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
         return;
     }
 
-    if (ngx_http_mcds_follow_join(follow, events) != NGX_OK) {
+    if (rc == NGX_MCDS_TOO_LARGE) {
+
+        /* another read would have the same result: go on without the rest */
+
+        result = ngx_http_mcds_follow_say(follow,
+                                     ": older lines are too large to read ", 0);
+
+        if (result == NGX_OK) {
+            result = ngx_http_mcds_follow_live(follow);
+        }
+
+    } else {
+        result = ngx_http_mcds_follow_join(follow, events);
+    }
+
+    if (result != NGX_OK) {
         ngx_mcds_log_leave(&follow->follower);
         ngx_http_finalize_request(r, NGX_ERROR);
     }
@@ -497,7 +517,7 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_events_t *events)
 {
     ngx_int_t          rc;
-    ngx_uint_t         i, more;
+    ngx_uint_t         more;
     ngx_mcds_value_t  *text;
 
     if (events->n) {
@@ -533,6 +553,17 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
             return NGX_OK;
         }
     }
+
+    return ngx_http_mcds_follow_live(follow);
+}
+
+
+/* Sends the new log lines that were queued, and from now on each at once. */
+
+static ngx_int_t
+ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow)
+{
+    ngx_uint_t  i;
 
     follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
 
