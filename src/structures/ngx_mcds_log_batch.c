@@ -90,6 +90,17 @@ ngx_mcds_log_batch_hold(ngx_mcds_log_batch_t *batch, ngx_mcds_value_t *value)
 }
 
 
+void
+ngx_mcds_log_batch_drop(ngx_mcds_log_batch_t *batch)
+{
+    ngx_mcds_value_t  **value;
+
+    value = batch->values.elts;
+
+    ngx_mcds_value_unref(value[--batch->values.nelts]);
+}
+
+
 ngx_mcds_log_batch_t *
 ngx_mcds_log_batch_split(ngx_mcds_log_batch_t *batch, ngx_uint_t n)
 {

@@ -66,6 +66,11 @@ ngx_int_t ngx_mcds_log_batch_hold(ngx_mcds_log_batch_t *batch,
     ngx_mcds_value_t *value);
 
 
+/* Gives back the value that was held last. */
+
+void ngx_mcds_log_batch_drop(ngx_mcds_log_batch_t *batch);
+
+
 /*
  * Moves all but the first n lines of the batch into a new batch.  Returns NULL
  * if out of memory.

@@ -508,14 +508,10 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
         return;
     }
 
-    if (!feed->ready && feed->rc != NGX_MCDS_OK) {
-        return;
-    }
-
     n = ngx_mcds_log_settle(feed);
 
     if (n == 0) {
-        feed->ready = 1;
+        feed->ready |= (feed->rc == NGX_MCDS_OK);
         return;
     }
 
@@ -544,7 +540,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
         ngx_mcds_log_tell(feed, batch);
     }
 
-    feed->ready = 1;
+    feed->ready |= (feed->rc == NGX_MCDS_OK);
 
     ngx_mcds_log_batch_unref(batch);
 }
@@ -637,12 +633,15 @@ ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part,
     ngx_mcds_log_batch_t *batch)
 {
     ngx_int_t              rc;
+    ngx_uint_t             n;
     ngx_mcds_log_event_t   event;
     ngx_mcds_log_place_t   place;
 
     if (ngx_mcds_log_batch_hold(batch, part->value) != NGX_OK) {
         return NGX_ERROR;
     }
+
+    n = batch->events.n;
 
     ngx_memzero(&place, sizeof(ngx_mcds_log_place_t));
 
@@ -667,6 +666,13 @@ ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part,
     }
 
     part->at = place.at;
+
+    if (batch->events.n == n) {
+
+        /* none of the lines in this item of the log is new */
+
+        ngx_mcds_log_batch_drop(batch);
+    }
 
     return NGX_OK;
 }
