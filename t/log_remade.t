@@ -59,10 +59,14 @@ $f->set("other:$_", 1) for 1 .. 20;
 item('first', 3);
 follows('an item');
 
-for my $case (['shorter', 1, 15], ['much longer', 9, 10], ['as long', 9, 5]) {
+# ... and one that has lost only this item has higher ones
+
+for my $case (['shorter', 1, 15], ['much longer', 9, 10], ['as long', 9, 5],
+    ['shorter, later', 1], ['longer, later', 9], ['as long, later', 9])
+{
     my ($name, $n, $cas) = @$case;
 
-    $f->tell('again', $cas);
+    $f->tell('again', $cas) if $cas;
     $f->delete($_) for map { 'log:' . $_ } chunk() - 2 .. chunk() + 2;
     item($name, $n);
     follows("$name: made anew");

@@ -25,6 +25,9 @@ typedef struct {
     uint64_t                  cas;
     size_t                    at;        /* position in the log's item up to
                                             which its lines were read */
+    u_char                    head[NGX_MCDS_LOG_HEAD];
+                                         /* first bytes of the log's item, if
+                                            "at" is not 0 */
     ngx_mcds_value_t         *value;     /* value of the log's item, as just
                                             read, or NULL */
 } ngx_mcds_log_part_t;
@@ -440,13 +443,6 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
         return;
     }
 
-    if (result->cas < part->cas) {
-
-        /* the item of the log was lost, and created again */
-
-        part->at = 0;
-    }
-
     part->cas = result->cas;
 }
 
@@ -645,7 +641,15 @@ ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part,
 
     ngx_memzero(&place, sizeof(ngx_mcds_log_place_t));
 
-    part->at = ngx_min(part->at, part->value->len);
+    if (part->at > part->value->len
+        || ngx_memcmp(part->head, part->value->data,
+                      ngx_min(part->at, NGX_MCDS_LOG_HEAD))
+           != 0)
+    {
+        /* the item of the log was lost, and created again */
+
+        part->at = 0;
+    }
 
     place.at = part->at;
     place.pos = part->at;
@@ -666,6 +670,9 @@ ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part,
     }
 
     part->at = place.at;
+
+    ngx_memcpy(part->head, part->value->data,
+               ngx_min(part->at, NGX_MCDS_LOG_HEAD));
 
     if (batch->events.n == n) {
 
