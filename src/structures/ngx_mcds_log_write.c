@@ -20,6 +20,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_log.h"
+#include "ngx_mcds_log_aside.h"
 #include "ngx_mcds_log_write.h"
 
 
@@ -63,8 +64,8 @@ struct ngx_mcds_log_writer_s {
     ngx_uint_t              part;       /* item of the log last appended to */
     size_t                  written;    /* bytes appended to the log's item */
     ngx_uint_t              verb;
-    ngx_queue_t             asides;     /* commands besides those that append
-                                           lines, ngx_mcds_log_aside_t */
+    ngx_mcds_log_asides_t   asides;     /* commands besides those that append
+                                           lines */
     ngx_uint_t              lost;       /* lost lines of the log that are not
                                            yet reported in the error log */
     ngx_uint_t              rc;         /* why log lines could not be sent */
@@ -80,18 +81,6 @@ struct ngx_mcds_log_writer_s {
     unsigned                silent:1;   /* a loss of log lines was logged */
     unsigned                exiting:1;
 };
-
-
-/* a command to an item of a log that appends no lines, and which may fail */
-
-typedef struct {
-    ngx_queue_t             queue;
-    ngx_mcds_op_t           op;
-    ngx_mcds_log_writer_t  *writer;
-    uint64_t                chunk;
-    ngx_uint_t              part;
-    size_t                  len;
-} ngx_mcds_log_aside_t;
 
 
 static ngx_mcds_log_frame_t *ngx_mcds_log_room(ngx_mcds_log_writer_t *writer,
@@ -116,15 +105,8 @@ static void ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer);
 static ngx_mcds_log_frame_t *ngx_mcds_log_head(
     ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_send(ngx_mcds_log_writer_t *writer);
-static void ngx_mcds_log_size(ngx_mcds_log_writer_t *writer,
-    ngx_mcds_log_frame_t *frame);
-static void ngx_mcds_log_fill(ngx_mcds_log_writer_t *writer, ngx_uint_t part);
-static ngx_mcds_log_aside_t *ngx_mcds_log_aside_create(
-    ngx_mcds_log_writer_t *writer);
-static void ngx_mcds_log_aside(ngx_mcds_log_aside_t *aside, ngx_uint_t verb);
-static void ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_log_size_answer(ngx_mcds_log_aside_t *aside,
-    ngx_mcds_result_t *result);
+static void ngx_mcds_log_size_handler(void *data, uint64_t chunk,
+    uint64_t size);
 static void ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result);
 static ngx_int_t ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer,
     ngx_uint_t rc);
@@ -147,7 +129,11 @@ ngx_mcds_log_open(ngx_mcds_log_t *log)
 
     ngx_mcds_random(&writer->number, sizeof(uint64_t));
     ngx_queue_init(&writer->frames);
-    ngx_queue_init(&writer->asides);
+    ngx_queue_init(&writer->asides.queue);
+
+    writer->asides.log = log;
+    writer->asides.handler = ngx_mcds_log_size_handler;
+    writer->asides.data = writer;
 
     writer->op.handler = ngx_mcds_log_handler;
     writer->op.data = writer;
@@ -622,137 +608,8 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
         && !writer->added
         && !writer->failing)
     {
-        ngx_mcds_log_size(writer, frame);
+        ngx_mcds_log_size(&writer->asides, frame->chunk, frame->value->len);
     }
-}
-
-
-/* Adds the bytes of a frame (log lines) to the total of its time interval. */
-
-static void
-ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
-{
-    ngx_mcds_log_aside_t  *aside;
-
-    aside = ngx_mcds_log_aside_create(writer);
-    if (aside == NULL) {
-        return;
-    }
-
-    aside->chunk = frame->chunk;
-    aside->part = NGX_MCDS_LOG_SIZE;
-    aside->len = frame->value->len;
-
-    ngx_mcds_log_aside(aside, NGX_MCDS_INCR);
-}
-
-
-/*
- * Creates, empty, the items of a time interval of a log that are missing before
- * a new item: a reader requests one item after another until one is missing.
- */
-
-static void
-ngx_mcds_log_fill(ngx_mcds_log_writer_t *writer, ngx_uint_t part)
-{
-    ngx_mcds_log_aside_t  *aside;
-
-    aside = ngx_mcds_log_aside_create(writer);
-    if (aside == NULL) {
-        return;
-    }
-
-    aside->chunk = writer->chunk;
-    aside->part = part;
-
-    ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
-}
-
-
-static ngx_mcds_log_aside_t *
-ngx_mcds_log_aside_create(ngx_mcds_log_writer_t *writer)
-{
-    ngx_mcds_log_aside_t  *aside;
-
-    aside = ngx_calloc(sizeof(ngx_mcds_log_aside_t), ngx_cycle->log);
-    if (aside == NULL) {
-        return NULL;
-    }
-
-    aside->op.handler = ngx_mcds_log_aside_handler;
-    aside->op.data = aside;
-    aside->writer = writer;
-
-    ngx_queue_insert_tail(&writer->asides, &aside->queue);
-
-    return aside;
-}
-
-
-static void
-ngx_mcds_log_aside(ngx_mcds_log_aside_t *aside, ngx_uint_t verb)
-{
-    u_char              buf[NGX_MCDS_LOG_SUFFIX], text[NGX_SIZE_T_LEN];
-    ngx_mcds_log_t     *log;
-    ngx_mcds_request_t  req;
-
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    log = aside->writer->log;
-
-    req.verb = verb;
-    req.key = log->name;
-    ngx_mcds_log_suffix(&req.suffix, buf, aside->chunk, aside->part);
-    req.ttl = ngx_mcds_log_ttl(log->chunk, log->chunks);
-    req.single = 1;
-
-    if (verb == NGX_MCDS_INCR) {
-        req.want = NGX_MCDS_VALUE;
-        req.initial = aside->len;
-        req.delta = aside->len;
-
-    } else {
-        req.text.data = text;
-
-        if (aside->len) {
-            req.text.len = ngx_sprintf(text, "%uz", aside->len) - text;
-        }
-    }
-
-    ngx_mcds_submit(log->pool, &req, &aside->op);
-}
-
-
-static void
-ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
-{
-    ngx_mcds_log_aside_t  *aside;
-
-    aside = data;
-
-    if (aside->part == NGX_MCDS_LOG_SIZE) {
-
-        if (result->rc == NGX_MCDS_NOT_FOUND) {
-
-            /* the classic "incr" does not create the counter of log bytes */
-
-            ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
-            return;
-        }
-
-        ngx_mcds_log_size_answer(aside, result);
-
-    } else if (result->rc == NGX_MCDS_OK && aside->part) {
-
-        /* this item of the log was missing, and the one before may be, too */
-
-        aside->part--;
-        ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
-        return;
-    }
-
-    ngx_queue_remove(&aside->queue);
-    ngx_free(aside);
 }
 
 
@@ -762,19 +619,14 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
  */
 
 static void
-ngx_mcds_log_size_answer(ngx_mcds_log_aside_t *aside,
-    ngx_mcds_result_t *result)
+ngx_mcds_log_size_handler(void *data, uint64_t chunk, uint64_t size)
 {
-    uint64_t                n;
     ngx_mcds_log_writer_t  *writer;
 
-    writer = aside->writer;
+    writer = data;
 
-    if (result->rc == NGX_MCDS_OK
-        && (result->has & NGX_MCDS_VALUE)
-        && ngx_mcds_parse_number(result->data, result->len, &n) == NGX_OK
-        && writer->chunk == aside->chunk
-        && n / writer->log->max_chunk > writer->part
+    if (writer->chunk == chunk
+        && size / writer->log->max_chunk > writer->part
         && writer->part + 1 < NGX_MCDS_LOG_PARTS)
     {
         writer->crowded = 1;
@@ -797,7 +649,7 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
     }
 
     if (rc == NGX_MCDS_OK && writer->verb == NGX_MCDS_ADD && writer->part) {
-        ngx_mcds_log_fill(writer, writer->part - 1);
+        ngx_mcds_log_fill(&writer->asides, writer->chunk, writer->part - 1);
     }
 
     ngx_mcds_log_done(writer, rc);
@@ -950,20 +802,11 @@ void
 ngx_mcds_log_close(ngx_mcds_log_writer_t *writer)
 {
     ngx_queue_t           *q;
-    ngx_mcds_log_aside_t  *aside;
     ngx_mcds_log_frame_t  *frame;
 
     ngx_mcds_cancel(&writer->op);
 
-    while (!ngx_queue_empty(&writer->asides)) {
-
-        q = ngx_queue_head(&writer->asides);
-        aside = ngx_queue_data(q, ngx_mcds_log_aside_t, queue);
-
-        ngx_mcds_cancel(&aside->op);
-        ngx_queue_remove(q);
-        ngx_free(aside);
-    }
+    ngx_mcds_log_asides_cancel(&writer->asides);
 
     while (!ngx_queue_empty(&writer->frames)) {
 
