@@ -4,7 +4,7 @@
 
 # Memcached loses the first items of a chunk while a writer is at a later one:
 # the next line makes those before it anew, empty, so that a follower, which
-# goes from item to item, comes to it.
+# goes from item to item, comes to it.  So it is if the later one is not lost.
 
 use warnings;
 use strict;
@@ -79,6 +79,47 @@ for my $parts (1, 2) {
     $c->close();
 
     # the next round begins with an item that no writer knows
+
+    $m->flush();
+    $h->reload(wait_old => 1);
+}
+
+
+for my $lost (1, 2) {
+    my $n = 0;
+
+    while (!part(2) && $n < 100) {
+        say_n("old$lost-" . ++$n, 2000);
+        wait_for(sub { grep { /^old$lost-$n / } lines($h, '/log') }) or last;
+    }
+
+    ok(part(2) && !part(3), "$lost lost: item 2 is written to");
+
+    my ($key) = grep { /^log:\d+$/ } $m->keys();
+
+    $m->delete($_) for ($key, "$key:1")[0 .. $lost - 1];
+
+    ok(join(' ', lines($h, '/log')) =~ /old1-$n /,
+        "$lost lost: the others are read") if $lost == 1;
+
+    my $c = Test::Mcds::Follow->new($h, '/log?follow=1');
+    my $after = 0;
+
+    ok(wait_for(sub {
+        say_n("after$lost-" . ++$after);
+        return defined $m->get($key);
+    }), "$lost lost: it is made anew");
+    say_n("last$lost");
+    ok(wait_for(sub {
+        $c->drain();
+        return $c->lines() =~ /last$lost/;
+    }), "$lost lost: the last line is seen");
+
+    ok(join(' ', lines($h, '/log'))
+        =~ /old$lost-$n .*after$lost-1 .*last$lost /,
+        "$lost lost: all others are read");
+    is($m->get($key), '', "$lost lost: the item is empty");
+    $c->close();
 
     $m->flush();
     $h->reload(wait_old => 1);

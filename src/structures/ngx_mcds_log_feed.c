@@ -56,6 +56,9 @@ struct ngx_mcds_log_feed_s {
     ngx_mcds_log_id_t         newest;    /* largest id of a line that was given
                                             to the followers of the log */
     uint64_t                  settled;
+    uint64_t                  since;     /* lines of the log from before this
+                                            time are old ones, which followers
+                                            do not get, whenever they appear */
     ngx_uint_t                waiting;
     ngx_uint_t                looks;
     ngx_uint_t                rc;        /* result of the current look for new
@@ -95,8 +98,8 @@ static void ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed);
 static ngx_int_t ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
     ngx_mcds_log_batch_t *batch);
 static ngx_uint_t ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed);
-static ngx_int_t ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk,
-    ngx_mcds_log_part_t *part, ngx_mcds_log_batch_t *batch);
+static ngx_int_t ngx_mcds_log_read_part(ngx_mcds_log_feed_t *feed,
+    ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part);
 static void ngx_mcds_log_tell(ngx_mcds_log_feed_t *feed,
     ngx_mcds_log_batch_t *batch);
 static void ngx_mcds_log_feed_free(ngx_mcds_log_feed_t *feed);
@@ -149,6 +152,7 @@ ngx_mcds_log_get_feed(ngx_mcds_log_t *log)
     }
 
     feed->log = log;
+    feed->since = ngx_mcds_now() - NGX_MCDS_LOG_LATE;
     ngx_queue_init(&feed->followers);
     ngx_queue_init(&feed->chunks);
 
@@ -275,6 +279,10 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
 
     range.first = now - NGX_MCDS_LOG_LATE;
     range.last = now;
+
+    /* the clock may have been set back since the first look */
+
+    feed->since = ngx_min(feed->since, range.first);
 
     (void) ngx_mcds_log_chunks(feed->log, &range, now, &first, &last);
 
@@ -573,7 +581,7 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
             }
 
             if (batch == NULL
-                || ngx_mcds_log_read_part(chunk, part, batch) != NGX_OK)
+                || ngx_mcds_log_read_part(feed, chunk, part) != NGX_OK)
             {
                 /*
                  * after this failure, the next look for new lines reads the
@@ -625,13 +633,16 @@ ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)
 
 
 static ngx_int_t
-ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part,
-    ngx_mcds_log_batch_t *batch)
+ngx_mcds_log_read_part(ngx_mcds_log_feed_t *feed,
+    ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part)
 {
     ngx_int_t              rc;
     ngx_uint_t             n;
+    ngx_mcds_log_batch_t  *batch;
     ngx_mcds_log_event_t   event;
     ngx_mcds_log_place_t   place;
+
+    batch = feed->batch;
 
     if (ngx_mcds_log_batch_hold(batch, part->value) != NGX_OK) {
         return NGX_ERROR;
@@ -663,6 +674,7 @@ ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part,
 
         if (rc == NGX_ERROR
             || (rc == 0
+                && event.id.time >= feed->since
                 && ngx_mcds_log_push(&batch->events, &event) != NGX_OK))
         {
             return NGX_ERROR;

@@ -5,7 +5,7 @@
  * Reads of a log.  Chunks are read in parallel; their lines are collected in
  * the order of time, or from the newest one back, until there are enough lines.
  * The number of items of a chunk is unknown: the first two are read, then as
- * many again if all exist, and so on.
+ * many again if the last of them exists, and so on.
  */
 
 
@@ -35,8 +35,9 @@ typedef struct {
                                             time interval of the log, that were
                                             requested */
     ngx_uint_t                waiting;
-    unsigned                  ended:1;   /* 1: an item of the chunk is missing,
-                                            so there are no further ones */
+    unsigned                  ended:1;   /* 1: the last item that was requested
+                                            is missing, so there are no further
+                                            ones */
 } ngx_mcds_log_slot_t;
 
 
@@ -46,6 +47,7 @@ typedef struct {
     ngx_queue_t               queue;
     ngx_mcds_op_t             op;
     ngx_mcds_log_slot_t      *slot;
+    ngx_uint_t                part;
 } ngx_mcds_log_item_t;
 
 
@@ -257,6 +259,7 @@ ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
         }
 
         item->slot = slot;
+        item->part = slot->asked;
 
         ngx_mcds_log_get_item(read->log, slot->chunk, slot->asked,
                               NGX_MCDS_VALUE, &item->op);
@@ -333,7 +336,15 @@ ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result)
     ngx_queue_insert_head(&read->spare, &item->queue);
 
     if (result->rc == NGX_MCDS_NOT_FOUND) {
-        slot->ended = 1;
+
+        /*
+         * an earlier item of the log may be missing only because memcached has
+         * lost it
+         */
+
+        if (item->part + 1 == slot->asked) {
+            slot->ended = 1;
+        }
 
     } else if (read->rc == NGX_MCDS_OK) {
 

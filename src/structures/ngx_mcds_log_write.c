@@ -32,6 +32,13 @@
 #define NGX_MCDS_LOG_EXIT         3000
 #define NGX_MCDS_LOG_SAY          10000
 
+/*
+ * the interval, ms, at which a writer looks whether earlier items of the log
+ * are still there, and how many it looks for at a time
+ */
+#define NGX_MCDS_LOG_CHECK        1000
+#define NGX_MCDS_LOG_CHECKS       4
+
 /* the clock may be set back by so much, and log lines keep their order, ms */
 #define NGX_MCDS_LOG_BACK         1000
 
@@ -63,6 +70,9 @@ struct ngx_mcds_log_writer_s {
                                            that were sent */
     ngx_uint_t              part;       /* item of the log last appended to */
     size_t                  written;    /* bytes appended to the log's item */
+    ngx_uint_t              check;      /* the items of the log before this one
+                                           are yet to be looked for */
+    ngx_msec_t              checked;    /* when some were last looked for */
     ngx_uint_t              verb;
     ngx_mcds_log_asides_t   asides;     /* commands besides those that append
                                            lines */
@@ -105,6 +115,7 @@ static void ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer);
 static ngx_mcds_log_frame_t *ngx_mcds_log_head(
     ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_send(ngx_mcds_log_writer_t *writer);
+static void ngx_mcds_log_check(ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_size_handler(void *data, uint64_t chunk,
     uint64_t size);
 static void ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result);
@@ -609,6 +620,37 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
         && !writer->failing)
     {
         ngx_mcds_log_size(&writer->asides, frame->chunk, frame->value->len);
+        ngx_mcds_log_check(writer);
+    }
+}
+
+
+/*
+ * Memcached may lose an item of a time interval of a log while later ones are
+ * written to, as an item on another server: looks for the earlier items, a few
+ * at a time, in turn.
+ */
+
+static void
+ngx_mcds_log_check(ngx_mcds_log_writer_t *writer)
+{
+    ngx_uint_t  n;
+
+    if (writer->part == 0
+        || ngx_current_msec - writer->checked < NGX_MCDS_LOG_CHECK)
+    {
+        return;
+    }
+
+    writer->checked = ngx_current_msec;
+
+    for (n = ngx_min(writer->part, NGX_MCDS_LOG_CHECKS); n; n--) {
+
+        if (writer->check == 0 || writer->check > writer->part) {
+            writer->check = writer->part;
+        }
+
+        ngx_mcds_log_fill(&writer->asides, writer->chunk, --writer->check);
     }
 }
 
