@@ -10,12 +10,13 @@ use warnings;
 use strict;
 
 use Test::More;
+use Time::HiRes ();
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
-use Test::Mcds::Log qw/ lines /;
+use Test::Mcds::Log qw/ frame lines /;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 
@@ -124,5 +125,23 @@ for my $lost (1, 2) {
     $m->flush();
     $h->reload(wait_old => 1);
 }
+
+
+# what a follower finds behind a gap that closes is not new
+
+my $now = int(Time::HiRes::time() * 1000);
+
+$m->set('log:' . int($now / 3_600_000) . ':1', frame(writer => 7, seq => 1,
+    host => 'a', lines => [[$now - 60_000, 'old']]), 600);
+
+my $c = Test::Mcds::Follow->new($h, '/log?follow=1');
+my $gets = $m->stats()->{cmd_get};
+
+ok(wait_for(sub { $m->stats()->{cmd_get} > $gets + 4 }), 'it looks');
+say_n('new');
+ok($c->seen(1), 'a line closes the gap');
+is($c->lines(), 'new_x', 'only this line is seen');
+like(join(' ', lines($h, '/log')), qr/old/, 'the old one is read');
+$c->close();
 
 $t->done();
