@@ -509,6 +509,9 @@ struct ngx_http_mcds_cache_ctx_s {
                                                      URI is invalidated if the
                                                      request, an unsafe one,
                                                      succeeds */
+    unsigned                     purged:1;    /* the purge of a page by this
+                                                 request has ended, or its
+                                                 client has left */
     unsigned                     dry:1;       /* mcds_cache_dry_run: no page is
                                                  served from the cache */
     unsigned                     awaited:1;   /* lock_wait, the time for which

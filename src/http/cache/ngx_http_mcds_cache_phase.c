@@ -96,8 +96,10 @@ ngx_http_mcds_phase_init(ngx_conf_t *cf)
 
 
 /*
- * in the phase of the cache the purge of a page comes first, so that mcds does
- * not count the purge request for its limits and counters
+ * In the phase of the cache the purge of a page comes first, so that mcds does
+ * not count the purge request for its limits and counters.  Once the purge has
+ * ended, nginx may lead the request to the location of an error page or of
+ * "post_action", which responds as usual.
  */
 
 static ngx_int_t
@@ -109,8 +111,22 @@ ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
     ctx = task ? ngx_http_mcds_cache_ctx(task) : NULL;
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    if (ctx ? ctx->purging != NULL : ngx_http_mcds_purge_asked(r, ccf)) {
-        return ngx_http_mcds_phase_purge(r, ctx, ccf);
+    if (ctx && ctx->purging) {
+
+        if (r->post_action && !ctx->purged) {
+
+            /* the client has left: nobody gets the result of the purge */
+
+            ngx_mcds_page_leave(&ctx->waiter);
+            ctx->purged = 1;
+        }
+
+        return ctx->purged ? NGX_DECLINED
+                           : ngx_http_mcds_phase_purge(r, ctx, ccf);
+    }
+
+    if (ctx == NULL && ngx_http_mcds_purge_asked(r, ccf)) {
+        return ngx_http_mcds_phase_purge(r, NULL, ccf);
     }
 
     return NGX_DECLINED;
@@ -126,9 +142,12 @@ ngx_http_mcds_phase_purge(ngx_http_request_t *r,
     if (ctx == NULL) {
         ctx = ngx_http_mcds_cache_need(r);
 
-        if (ctx == NULL
-            || ngx_http_mcds_purge_start(r, ctx, ccf) != NGX_OK)
-        {
+        if (ctx == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (ngx_http_mcds_purge_start(r, ctx, ccf) != NGX_OK) {
+            ctx->purged = 1;
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
@@ -136,8 +155,14 @@ ngx_http_mcds_phase_purge(ngx_http_request_t *r,
     rc = ctx->task->waiting ? NGX_AGAIN : ngx_http_mcds_purge_end(r, ctx, ccf);
 
     if (rc == NGX_AGAIN) {
-        return ngx_http_mcds_task_suspend(r, ctx->task);
+        rc = ngx_http_mcds_task_suspend(r, ctx->task);
     }
+
+    if (rc == NGX_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    ctx->purged = 1;
 
     return (rc == NGX_OK) ? NGX_OK : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
@@ -191,7 +216,7 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
     ctx = ngx_http_mcds_cache_ctx(task);
 
     if (ctx->purging) {
-        return NGX_DECLINED;
+        return NGX_OK;
     }
 
     ngx_http_mcds_carried(r, ctx);
@@ -347,7 +372,7 @@ ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     ctx = ngx_http_mcds_cache_ctx(task);
 
-    if (ngx_http_mcds_decided(ctx)) {
+    if (ctx->purging || ngx_http_mcds_decided(ctx)) {
         return NGX_DECLINED;
     }
 
@@ -408,7 +433,7 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 
     ctx = ngx_http_mcds_cache_ctx(task);
 
-    if (ctx->purging) {
+    if (ctx->purging && !ctx->purged) {
 
         /*
          * a request that purges a page reports the result to its client, and
