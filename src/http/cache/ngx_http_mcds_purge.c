@@ -742,6 +742,10 @@ ngx_http_mcds_purge_send(ngx_http_mcds_resource_t *res)
 
     r = res->request;
 
+    /* the conditions of a purge request are not about this response */
+
+    r->disable_not_modified = 1;
+
     if (purging->n == 0) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
                                           "this request has no page");
