@@ -90,6 +90,15 @@ http {
             if ($arg_other) { proxy_pass http://127.0.0.1:%%PORT_o%%; }
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /tried/ { try_files /none @purged; }
+        location /tried/unsafe/ {
+            mcds_cache_invalidate off;
+            try_files /none @purged;
+        }
+        location @purged {
+            mcds_purge_api method=PURGE;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /purged/ {
             mcds_purge_api method=PURGE mode=refresh;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -202,6 +211,11 @@ for my $uri ('/strict/error', '/unlocked/strict/error') {
 
 fill('/purged/a');
 is($h->get('/purged/a', method => 'PURGE')->status(), 200, 'purged');
+
+for my $uri ('/tried/a', '/tried/unsafe/a') {
+    fill($uri);
+    is($h->get($uri, method => 'PURGE')->status(), 200, "$uri: purged");
+}
 
 # the arrows
 

@@ -125,7 +125,19 @@ ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
                            : ngx_http_mcds_phase_purge(r, ctx, ccf);
     }
 
-    if (ctx == NULL && ngx_http_mcds_purge_asked(r, ccf)) {
+    /*
+     * the request may come from another location, such as one with try_files,
+     * in which its task was begun; but not if the origin has led it here
+     */
+
+    if (!r->post_action
+        && (ctx == NULL
+            || ctx->state == NGX_HTTP_MCDS_STATE_START
+            || ((ctx->state == NGX_HTTP_MCDS_STATE_BYPASS
+                 || ctx->state == NGX_HTTP_MCDS_STATE_INVALIDATE)
+                && !ngx_http_mcds_is_accel(r)))
+        && ngx_http_mcds_purge_asked(r, ccf))
+    {
         return ngx_http_mcds_phase_purge(r, NULL, ccf);
     }
 

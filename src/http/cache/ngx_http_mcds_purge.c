@@ -173,6 +173,12 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
 
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PURGE);
 
+    /* values from the location that the request comes from */
+
+    ctx->invalidate = 0;
+    ctx->status = NGX_HTTP_MCDS_NONE;
+    ctx->reason = NGX_MCDS_REASON_NONE;
+
     if (ngx_http_mcds_key_host(r) != NGX_OK) {
         return NGX_ERROR;
     }

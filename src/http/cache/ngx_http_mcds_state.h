@@ -31,7 +31,8 @@
  *               without a client
  *
  *   START ------> BYPASS | PURGE | DETACHED
- *   BYPASS -----> LOOKUP | INVALIDATE
+ *   BYPASS -----> PURGE | LOOKUP | INVALIDATE
+ *   INVALIDATE -> PURGE
  *   PURGE ------> WAIT
  *   LOOKUP -----> FORK | COUNT_USES | WAIT | STORE | PASS | SERVE | REFUSE
  *                 | FAILED
