@@ -18,6 +18,7 @@
 static void test_lost(ngx_uint_t n);
 static ngx_int_t put(ngx_uint_t n);
 static ngx_uint_t there(ngx_uint_t n);
+static void make_id(u_char *id, ngx_uint_t n);
 
 
 static ngx_uint_t       used;
@@ -43,6 +44,7 @@ main(void)
 static void
 test_lost(ngx_uint_t n)
 {
+    u_char                      id[NGX_MCDS_LOCAL_ID];
     ngx_uint_t                  i, kept;
     ngx_mcds_local_t           *local;
     ngx_mcds_kept_snapshot_t   *snapshot, **link;
@@ -65,7 +67,8 @@ test_lost(ngx_uint_t n)
 
     /* what a worker leaves that is killed */
 
-    link = ngx_mcds_local_find(local, (u_char *) &(ngx_uint_t [2]) { n, n });
+    make_id(id, n);
+    link = ngx_mcds_local_find(local, id);
     *link = (*link)->next;
 
     ok(!there(n), "copy %d: is lost", (int) n);
@@ -100,7 +103,7 @@ test_lost(ngx_uint_t n)
 static ngx_int_t
 put(ngx_uint_t n)
 {
-    ngx_uint_t           id[2] = { n, n };
+    u_char               id[NGX_MCDS_LOCAL_ID];
     ngx_mcds_value_t     value;
     ngx_mcds_item_id_t   item_id;
 
@@ -109,16 +112,27 @@ put(ngx_uint_t n)
 
     item_id.cas = n + 1;
 
-    return ngx_mcds_local_put((u_char *) id, &value, &item_id);
+    make_id(id, n);
+
+    return ngx_mcds_local_put(id, &value, &item_id);
 }
 
 
 static ngx_uint_t
 there(ngx_uint_t n)
 {
-    ngx_uint_t  id[2] = { n, n };
+    u_char  id[NGX_MCDS_LOCAL_ID];
 
-    return *ngx_mcds_local_find(ngx_mcds_local, (u_char *) id) != NULL;
+    make_id(id, n);
+
+    return *ngx_mcds_local_find(ngx_mcds_local, id) != NULL;
+}
+
+
+static void
+make_id(u_char *id, ngx_uint_t n)
+{
+    ngx_memset(id, (int) n, NGX_MCDS_LOCAL_ID);
 }
 
 
