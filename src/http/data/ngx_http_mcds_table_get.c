@@ -62,8 +62,6 @@ static ngx_http_mcds_get_ctx_t *ngx_http_mcds_get_need_ctx(
 static ngx_int_t ngx_http_mcds_get_add(ngx_http_request_t *r,
     ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_data_conf_t *dcf,
     ngx_uint_t n);
-static ngx_uint_t ngx_http_mcds_get_again(ngx_http_mcds_data_conf_t *dcf,
-    ngx_uint_t n);
 static ngx_int_t ngx_http_mcds_get_start(ngx_http_request_t *r,
     ngx_http_mcds_got_t *got);
 static ngx_uint_t ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx,
@@ -138,7 +136,7 @@ ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     char                 *rv;
     ngx_str_t            *value;
-    ngx_http_mcds_get_t  *get;
+    ngx_http_mcds_get_t  *get, *other;
 
     rv = ngx_http_mcds_param_list(cf, &dcf->gets, sizeof(ngx_http_mcds_get_t));
 
@@ -166,6 +164,13 @@ ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
            != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
+    }
+
+    for (other = dcf->gets->elts; other < get; other++) {
+
+        if (other->index == get->index && other->late == get->late) {
+            other->again = 1;
+        }
     }
 
     ngx_http_mcds_data_needs(cf, cmd, dcf);
@@ -313,7 +318,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
     for (i = 0; i < dcf->gets->nelts; i++) {
 
         if (get[i].late == late
-            && !ngx_http_mcds_get_again(dcf, i)
+            && !get[i].again
             && ngx_http_mcds_get_add(r, ctx, dcf, i) != NGX_OK)
         {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -421,27 +426,6 @@ ngx_http_mcds_get_add(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
     got->wait.data = got;
 
     return NGX_OK;
-}
-
-
-/* 1 if a later lookup of this level and phase sets the variable again */
-
-static ngx_uint_t
-ngx_http_mcds_get_again(ngx_http_mcds_data_conf_t *dcf, ngx_uint_t n)
-{
-    ngx_uint_t            i;
-    ngx_http_mcds_get_t  *get;
-
-    get = dcf->gets->elts;
-
-    for (i = n + 1; i < dcf->gets->nelts; i++) {
-
-        if (get[i].index == get[n].index && get[i].late == get[n].late) {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 
