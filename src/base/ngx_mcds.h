@@ -63,6 +63,14 @@
 
 
 /*
+ * 1 in a worker, or in the only process of an nginx without a master; nginx
+ * initializes its cache manager and cache loader, too, as it does workers
+ */
+#define ngx_mcds_is_worker()                                                  \
+    (ngx_process == NGX_PROCESS_WORKER || ngx_process == NGX_PROCESS_SINGLE)
+
+
+/*
  * The results of operations in memcached: answers, and failures.  Each result
  * has a text for logs and a word for statistics.  The results before DOWN are
  * replies of the server.  With DOWN, BUSY and TLS the request was not sent;

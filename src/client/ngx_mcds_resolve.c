@@ -179,9 +179,7 @@ ngx_mcds_resolve_start(ngx_mcds_pool_t *pool)
     ngx_mcds_server_t   *server;
     ngx_mcds_resolve_t  *resolve;
 
-    if (ngx_process != NGX_PROCESS_WORKER
-        && ngx_process != NGX_PROCESS_SINGLE)
-    {
+    if (!ngx_mcds_is_worker()) {
         return;
     }
 

@@ -104,9 +104,7 @@ void
 ngx_http_mcds_outbox_start(ngx_http_mcds_main_conf_t *mmcf,
     ngx_http_mcds_counter_main_t *nmcf)
 {
-    if (ngx_process != NGX_PROCESS_WORKER
-        && ngx_process != NGX_PROCESS_SINGLE)
-    {
+    if (!ngx_mcds_is_worker()) {
         return;
     }
 

@@ -644,9 +644,7 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
      * worker's memory
      */
 
-    if (ngx_process != NGX_PROCESS_WORKER
-        && ngx_process != NGX_PROCESS_SINGLE)
-    {
+    if (!ngx_mcds_is_worker()) {
         return;
     }
 

@@ -563,11 +563,7 @@ ngx_http_mcds_top_init_process(ngx_cycle_t *cycle)
     ngx_http_mcds_top_t       **tops;
     ngx_http_mcds_top_conf_t   *tcf;
 
-    /* the cache manager and the cache loader read no lists */
-
-    if (ngx_process != NGX_PROCESS_WORKER
-        && ngx_process != NGX_PROCESS_SINGLE)
-    {
+    if (!ngx_mcds_is_worker()) {
         return NGX_OK;
     }
 
