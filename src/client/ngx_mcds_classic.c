@@ -54,11 +54,11 @@ typedef struct {
 } ngx_mcds_steps_t;
 
 
+static ngx_uint_t ngx_mcds_classic_needed(ngx_mcds_pool_t *pool,
+    ngx_mcds_request_t *req);
 static ngx_mcds_steps_t *ngx_mcds_classic_create(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req);
 static u_char *ngx_mcds_classic_copy(u_char *p, ngx_str_t *string);
-static ngx_uint_t ngx_mcds_classic_leaves(ngx_mcds_server_t *server,
-    ngx_mcds_request_t *req);
 static void ngx_mcds_classic_free(ngx_mcds_steps_t *steps);
 static void ngx_mcds_classic_begin(ngx_mcds_steps_t *steps);
 static void ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step);
@@ -88,10 +88,7 @@ void
 ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
     ngx_mcds_op_t *op)
 {
-    if (server->pool->classic
-        && (ngx_mcds_classic_needed(req)
-            || ngx_mcds_classic_leaves(server, req)))
-    {
+    if (server->pool->classic && ngx_mcds_classic_needed(server->pool, req)) {
         ngx_mcds_classic_submit(server, req, op);
 
     } else {
@@ -100,8 +97,10 @@ ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
 }
 
 
-ngx_uint_t
-ngx_mcds_classic_needed(ngx_mcds_request_t *req)
+/* returns 1 if the request takes more than one command of this protocol */
+
+static ngx_uint_t
+ngx_mcds_classic_needed(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 {
     switch (req->verb) {
 
@@ -116,23 +115,11 @@ ngx_mcds_classic_needed(ngx_mcds_request_t *req)
         return (req->want & NGX_MCDS_CAS) || (req->cas && req->old.len);
 
     case NGX_MCDS_DELETE:
-        return req->cas && req->old.len;
+        return req->cas && (req->old.len || pool->no_ttl);
 
     default:
         return 0;
     }
-}
-
-
-/*
- * 1 if "cas" with a lifetime in the past, which stands for a deletion with a
- * condition, leaves an empty item behind: the server knows no lifetimes
- */
-
-static ngx_uint_t
-ngx_mcds_classic_leaves(ngx_mcds_server_t *server, ngx_mcds_request_t *req)
-{
-    return server->pool->no_ttl && req->verb == NGX_MCDS_DELETE && req->cas;
 }
 
 
@@ -399,9 +386,15 @@ ngx_mcds_classic_changed(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
     }
 
     if (result->rc == NGX_MCDS_OK
-        && ngx_mcds_classic_leaves(steps->server, req))
+        && req->verb == NGX_MCDS_DELETE
+        && req->cas
+        && steps->server->pool->no_ttl)
     {
-        /* the empty item is deleted; another deletion of it is as good */
+        /*
+         * "cas" with a lifetime in the past, which stands for a deletion with a
+         * condition, has left an empty item on this server, which knows no
+         * lifetimes: the item is deleted; another deletion of it is as good
+         */
 
         req->cas = 0;
         steps->changed = 1;

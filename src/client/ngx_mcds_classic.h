@@ -32,13 +32,6 @@
 
 
 /*
- * Returns 1 if the request takes more than one command of the classic protocol.
- */
-
-ngx_uint_t ngx_mcds_classic_needed(ngx_mcds_request_t *req);
-
-
-/*
  * Submits a request that takes more than one command, like
  * ngx_mcds_server_submit().
  */
