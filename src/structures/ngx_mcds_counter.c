@@ -100,6 +100,7 @@ static ngx_int_t ngx_mcds_counter_raise(ngx_mcds_batch_t *batch,
     uint64_t value);
 static void ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value);
 static void ngx_mcds_counter_lowered(ngx_mcds_batch_t *batch);
+static uint64_t ngx_mcds_counter_id(ngx_mcds_counter_t *counter);
 static void ngx_mcds_counter_unmark(ngx_mcds_batch_t *batch,
     ngx_mcds_result_t *result);
 static void ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc,
@@ -452,8 +453,7 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
 
     pool = batch->counter.pool;
 
-    batch->id = ngx_mcds_outbox_id(ngx_mcds_outbox, &pool->name,
-                                   &batch->counter.key);
+    batch->id = ngx_mcds_counter_id(&batch->counter);
     batch->sent = ngx_current_msec;
 
     known = ngx_mcds_outbox_known(ngx_mcds_outbox, batch->id);
@@ -617,19 +617,11 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 static void
 ngx_mcds_counter_lowered(ngx_mcds_batch_t *batch)
 {
-    uint64_t             id;
-    ngx_mcds_counter_t  *counter;
-
-    if (ngx_mcds_outbox == NULL) {
-        return;
+    if (ngx_mcds_outbox) {
+        ngx_mcds_outbox_subtract(ngx_mcds_outbox,
+                                 ngx_mcds_counter_id(&batch->counter),
+                                 batch->sum);
     }
-
-    counter = &batch->counter;
-
-    id = ngx_mcds_outbox_id(ngx_mcds_outbox, &counter->pool->name,
-                            &counter->key);
-
-    ngx_mcds_outbox_subtract(ngx_mcds_outbox, id, batch->sum);
 }
 
 
@@ -705,16 +697,22 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
 uint64_t
 ngx_mcds_counter_known(ngx_mcds_counter_t *counter)
 {
-    uint64_t  id;
-
     if (!counter->durable || ngx_mcds_outbox == NULL) {
         return 0;
     }
 
-    id = ngx_mcds_outbox_id(ngx_mcds_outbox, &counter->pool->name,
-                            &counter->key);
+    return ngx_mcds_outbox_known(ngx_mcds_outbox,
+                                 ngx_mcds_counter_id(counter));
+}
 
-    return ngx_mcds_outbox_known(ngx_mcds_outbox, id);
+
+/* returns the id of a counter in the outbox, which exists */
+
+static uint64_t
+ngx_mcds_counter_id(ngx_mcds_counter_t *counter)
+{
+    return ngx_mcds_outbox_id(ngx_mcds_outbox, &counter->pool->name,
+                              &counter->key);
 }
 
 
