@@ -191,7 +191,7 @@ SKIP: {
 
     my $s = $mcds->start('lock', 'run', 'import', '--', 'perl', '-e',
         '$SIG{TERM} = sub { unlink $ARGV[0]; exit }; open my $f, ">", $ARGV[0];'
-        . ' close $f; select undef, undef, undef, 60 while 1', $alive);
+        . ' close $f; select undef, undef, undef, 0.1 while 1', $alive);
 
     ok(wait_for(sub { -e $alive }), 'it runs');
     $s->kill('KILL');
