@@ -92,8 +92,8 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
 
 /*
- * returns 1 if an "if" block, or a server in which "location /" gets all
- * requests, is being merged: it needs no cache statistics of its own
+ * returns 1 if an "if" block of a server, or a server in which "location /"
+ * gets all requests, is being merged: it needs no cache statistics of its own
  */
 
 static ngx_uint_t

@@ -18,9 +18,9 @@
 
 
 /*
- * Returns 1 if the response to a HEAD request no longer confirms the page in
- * ctx->snapshot: its Content-Length, ETag or Last-Modified differs, or it has
- * neither of the latter two.
+ * Returns 1 if the response to a HEAD request invalidates the page in
+ * ctx->snapshot, which is fresh: the Content-Length, ETag or Last-Modified of
+ * the response differs, or the response has neither ETag nor Last-Modified.
  */
 
 ngx_uint_t ngx_http_mcds_head_differs(ngx_http_request_t *r,

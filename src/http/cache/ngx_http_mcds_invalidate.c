@@ -4,8 +4,8 @@
  *
  * RFC 9111, 4.4: the success of an unsafe request removes the page of its own
  * URI, and expires the pages in the response's Location and Content-Location.
- * The response is sent only when memcached has done so: its client then does
- * not get the old page as a fresh one, from any host.
+ * The response is sent only when memcached has removed or expired these pages:
+ * its client then does not get an old page as a fresh one, from any host.
  */
 
 
@@ -31,24 +31,24 @@
 
 /*
  * a bit of c->buffered that nginx does not use: the response to an unsafe
- * request is held back until pages are invalidated
+ * request, or to HEAD, is held back until pages are invalidated
  */
 #define NGX_HTTP_MCDS_BUFFERED    0x40
 
 
 /*
- * the invalidations of pages by an unsafe request, which outlive the request
- * until memcached has answered
+ * the invalidations of pages by an unsafe request, or by the response to HEAD,
+ * which outlive the request until memcached has answered
  */
 
 struct ngx_http_mcds_gone_s {
-    ngx_http_request_t  *request;      /* the unsafe request; NULL: it has
-                                          ended */
+    ngx_http_request_t  *request;      /* the request that invalidates pages;
+                                          NULL: it has ended */
     ngx_uint_t           pending;
-    ngx_chain_t         *out;          /* body of the unsafe request's
-                                          response, which is held back */
-    unsigned             held:1;       /* the header of the unsafe request's
-                                          response is held back */
+    ngx_chain_t         *out;          /* body of the response to the request,
+                                          which is held back */
+    unsigned             held:1;       /* the header of the response to the
+                                          request is held back */
     unsigned             head:1;       /* r->header_only was set while the
                                           header of the response was held
                                           back */

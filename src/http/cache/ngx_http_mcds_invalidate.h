@@ -43,7 +43,7 @@ ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
 ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
-/* adds the filters that see the response of an unsafe request */
+/* adds the filters that see the responses to unsafe requests and to HEAD */
 
 void ngx_http_mcds_invalidate_init(void);
 

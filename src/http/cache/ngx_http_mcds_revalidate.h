@@ -30,13 +30,14 @@ ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
 
 
 /*
- * Looks at a response that could be stored.  NGX_OK: ctx->snapshot replaces
- * the response, updated by a 304, or stale after an error, and the build of
- * the page has ended.  NGX_DONE: the same in a dry run: the response is passed,
- * and the stored page stays.  NGX_DECLINED: store or pass the response.
- * NGX_ERROR: out of memory.  NGX_AGAIN: the 304 does not match the page, and
- * the request is repeated without validators.  NGX_HTTP_BAD_GATEWAY: the same,
- * but the request cannot be repeated; the build has failed.
+ * Decides whether the page ctx->snapshot replaces a response that could be
+ * stored.  NGX_OK: yes, the page was updated by a 304, or is served stale after
+ * an error, and its build has ended.  NGX_DONE: as NGX_OK, but in a dry run:
+ * the response is passed, and the stored page stays.  NGX_DECLINED: store or
+ * pass the response.  NGX_ERROR: out of memory.  NGX_AGAIN: the 304 does not
+ * match the page, or cannot renew it, and the request is repeated without
+ * validators.  NGX_HTTP_BAD_GATEWAY: as NGX_AGAIN, but the request cannot be
+ * repeated; the build has failed.
  */
 
 ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,

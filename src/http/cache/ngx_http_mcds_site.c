@@ -12,8 +12,8 @@
 
 
 /*
- * the maximum bytes of the name of a site, the first part of the keys of its
- * pages
+ * the maximum bytes of the name of a site (the first part of the keys of its
+ * pages) in mcds_cache_site and in a purge request
  */
 #define NGX_HTTP_MCDS_MAX_SITE    100
 

@@ -84,8 +84,9 @@ ngx_uint_t ngx_http_mcds_header_dropped(ngx_str_t *name);
 
 /*
  * Call this when the header of a response has come: begins to store the
- * response. NGX_OK: store the body; otherwise the response is not stored, and
- * requests that wait for the page have been told.
+ * response.  NGX_OK: the body is to be stored; otherwise the response is not
+ * stored, or has an empty body and is stored already, and the build of the
+ * page, if any, has ended or ends by itself.
  */
 
 ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
@@ -127,9 +128,10 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
 
 
 /*
- * Ends the build of a page, if any, by a request that the origin has led to
- * another location.  Returns 1 if the origin's response does not permit a page
- * there, either.
+ * Ends the build of a page, if any, by a request that was led to another
+ * location after the origin's response.  Returns 1 if the page of that location
+ * must not be used: it was not reached by X-Accel-Redirect, or the response has
+ * headers that forbid to store it.
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
