@@ -489,7 +489,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 
         if (ctx->waiter.refresh) {
 
-            /* a page that is rebuilt early is a hit still */
+            /* a request that rebuilds a fresh page early still is a hit */
 
             if (ctx->status != NGX_HTTP_MCDS_HIT) {
                 ctx->status = NGX_HTTP_MCDS_STALE;
@@ -555,7 +555,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 
 
 /*
- * serves the stale page to this request, while a detached copy of the request
+ * serves the stored page to this request, while a detached copy of the request
  * builds the new page in the background
  */
 
@@ -580,9 +580,9 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
  * page turns out to be uncacheable, the response is for this request alone,
  * see ngx_http_mcds_own.h.
  *
- * A request that has found a streamed page, one that is sent in parts, does
- * the same if that page may be served after a failure, or confirmed by a 304: a
- * streamed page cannot replace the origin's response, see
+ * A request that has found a streamed page, one that is sent in parts, also
+ * lets a copy build if that page may be served after a failure, or confirmed by
+ * a 304: a streamed page cannot replace the origin's response, see
  * ngx_http_mcds_instead_body(), but can be served when the build has ended.
  */
 

@@ -414,7 +414,8 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_uint_t                   reason;   /* the request's $mcds_cache_reason,
                                               ngx_mcds_reason_e */
     uint64_t                     expire;   /* time when the page that is served
-                                              or stored expires; 0: no page */
+                                              or stored expires, ms since the
+                                              epoch; 0: no page */
     uint64_t                     came;     /* time when the page was looked up,
                                               ms since the epoch */
     /* time when the request began to wait for a page; 0: it has not waited */

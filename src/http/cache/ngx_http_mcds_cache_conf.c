@@ -429,7 +429,7 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 /*
  * adds "origin" of mcds_cache_valid as an element of the array of status
- * codes, so that inner levels inherit or replace both together
+ * codes, so that inner levels inherit or replace "origin" with these codes
  */
 
 static char *

@@ -71,7 +71,7 @@ ngx_http_mcds_replaced_status(ngx_http_request_t *r,
 
     if (r->upstream_states && r->upstream_states->nelts) {
 
-        /* further attempts are those of the error page's own upstream */
+        /* attempts after failed_tries are those of the error page's upstream */
 
         tries = ctx->failed_tries ? ctx->failed_tries
                                   : r->upstream_states->nelts;
@@ -81,8 +81,8 @@ ngx_http_mcds_replaced_status(ngx_http_request_t *r,
     }
 
     /*
-     * if the upstream has not responded, nginx's own status of it counts, and
-     * not one that the error page may have
+     * the status of the upstream's last attempt counts, which nginx itself sets
+     * if the upstream has not responded, not a status set for the error page
      */
 
     if (ctx->replaced && status >= NGX_HTTP_BAD_REQUEST) {

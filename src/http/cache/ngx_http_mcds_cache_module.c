@@ -454,7 +454,7 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
 
         conf->purge_pool = mlcf->pool;
 
-        /* a purge of a page that does not exist stores a mark */
+        /* the purge of a page that does not exist stores a mark that expires */
 
         return ngx_http_mcds_needs_ttl(cf, conf->purge_pool, "mcds_purge_api",
                                        &conf->purge_place)

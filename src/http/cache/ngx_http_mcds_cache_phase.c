@@ -115,7 +115,7 @@ ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
         if (r->post_action && !ctx->purged) {
 
-            /* the client has left: nobody gets the result of the purge */
+            /* the client has left, and does not get the result of the purge */
 
             ngx_mcds_page_leave(&ctx->waiter);
             ctx->purged = 1;
@@ -126,8 +126,9 @@ ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
     }
 
     /*
-     * the request may come from another location, such as one with try_files,
-     * in which its task was begun; but not if the origin has led it here
+     * a purge request may come from another location, such as one with
+     * try_files; but a request purges nothing if the origin has led it to this
+     * location
      */
 
     if (!r->post_action
@@ -203,7 +204,7 @@ ngx_http_mcds_phase_start(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
         /*
          * auth_request's context is lost when the request is redirected, so
-         * ctx notes that it has checked the client
+         * ctx notes that auth_request has checked the client
          */
 
         ctx->asked_about = 1;
@@ -269,7 +270,7 @@ ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx)
  * after it was decided whether it is served or goes to the origin.  NGX_OK: a
  * page of that location may be looked up, and the location's counters may be
  * read; NGX_DECLINED: neither, as the request is a detached copy; NGX_ERROR: a
- * detached copy ends, as nobody gets its response.
+ * detached copy ends, as no client gets its response.
  */
 
 static ngx_int_t
@@ -396,9 +397,9 @@ ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
     if (r->post_action && ctx->state != NGX_HTTP_MCDS_STATE_FORK) {
 
         /*
-         * no client gets the response to the request of "post_action": it is
-         * sent, and no page is served or built, even if the request has waited
-         * for one when its client left
+         * no client gets the response to the request of "post_action": the
+         * request goes to the origin, and no page is served or built, even if
+         * the request has waited for a page when its client left
          */
 
         ctx->origin = 1;

@@ -193,9 +193,9 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     }
 
     /*
-     * the responses to the requests of mirror and to background updates of
-     * other caches are not read; the response to a subrequest of auth_request
-     * authorizes one client, and a stored one must not authorize another
+     * the cache is not used for requests of mirror and background updates of
+     * other caches, whose responses are not read, nor for the subrequests of
+     * auth_request, whose responses authorize one client each
      */
 
     if (r->background || (r != r->main && r->header_only)) {
@@ -421,8 +421,8 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 
 /*
  * drops the page and the other results of a request's lookup, after all
- * replies of memcached about it have come; a detached copy that builds the page
- * for the request goes on without it
+ * replies of memcached about the lookup have come; a detached copy that builds
+ * the page for the request goes on without the request
  */
 
 static void
@@ -459,8 +459,8 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (ctx->task->refresh) {
 
         /*
-         * nobody gets the response of that location, which may be long or
-         * endless: the detached copy ends here
+         * no client gets the response of the location that the detached copy
+         * was led to, which may be long or endless: the copy ends
          */
 
         return NGX_ERROR;
@@ -486,8 +486,8 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     ctx->judged = 0;
 
     /*
-     * the time that the request has spent at the page it has left does not
-     * count as a wait for that location's page
+     * the time that the request has waited for the page of the location it has
+     * left does not count as a wait for the page of the new location
      */
 
     ctx->wait_start = 0;

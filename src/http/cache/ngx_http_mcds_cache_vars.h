@@ -17,8 +17,8 @@
 
 
 /*
- * adds the variables of the cache, such as $mcds_cache_status; called in
- * preconfiguration
+ * Adds the variables of the cache, such as $mcds_cache_status; called in
+ * preconfiguration.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_vars_add(ngx_conf_t *cf);

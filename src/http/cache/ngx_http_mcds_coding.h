@@ -5,11 +5,11 @@
  * mcds_cache_compress: pages are compressed when they are stored, and sent
  * compressed to clients that accept the coding.
  *
- * The choice has two steps.  When the header of a page is made, the compressed
- * page is only offered; the header describes the page without its coding.  In
- * the place of nginx's gzip filter, behind the filters that change bodies, the
- * compressed page is taken if none of these filters has changed the body.  The
- * body then follows this choice.
+ * Whether a client gets the compressed page is decided in two steps.  When the
+ * header of the response is made, the compressed page is only offered; the
+ * header describes the page without its coding.  In the place of nginx's gzip
+ * filter, behind the filters that change bodies, the compressed page is taken
+ * if none of these filters has changed the body; the body is sent accordingly.
  */
 
 
@@ -127,7 +127,8 @@ ngx_buf_t *ngx_http_mcds_decode_body(ngx_http_request_t *r,
 /*
  * Starts to decompress the body of a streamed page, which is sent in parts, up
  * to the offset "end".  run is called, from an event of its own, when
- * decompression continues after a pause for other requests.
+ * decompression continues after a pause for other requests.  Returns NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_decode_begin(ngx_http_request_t *r,

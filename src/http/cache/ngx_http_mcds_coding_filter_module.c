@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Takes a stored page in its coding.  This filter is in the place of nginx's
- * gzip filter, behind the filters that change bodies (SSI, sub_filter,
- * addition, charset, image_filter and others), and acts as the gzip filter
- * would: if the body is still that of the page, the compressed body exists
- * already.
+ * Sends a page compressed that is stored compressed.  This filter is in the
+ * place of nginx's gzip filter, behind the filters that change bodies (SSI,
+ * sub_filter, addition, charset, image_filter and others), and acts as the gzip
+ * filter would; but the compressed body exists already, if no filter has
+ * changed the body of the page.
  */
 
 
@@ -131,9 +131,9 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
 
 /*
  * Returns 1 if no filter changes or reads the body of the response, so that the
- * body may be sent compressed.  Such a filter has set a flag of the request, as
- * filter_need_in_memory, or has cleared the response's Content-Length.  For a
- * TLS connection, nginx itself asks for a body in memory.
+ * body may be sent compressed.  A filter that does so has set a flag of the
+ * request, such as filter_need_in_memory, or has cleared Content-Length of the
+ * response.  For a TLS connection, nginx itself asks for a body in memory.
  */
 
 static ngx_uint_t

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages with a coding: whether a page is offered in its coding, and its body
- * without the coding, decoded into a few buffers as the client reads.
+ * Pages that are stored compressed: decides whether a page is offered
+ * compressed to a client, and else decompresses the body of the page into a few
+ * buffers as the client reads.
  */
 
 

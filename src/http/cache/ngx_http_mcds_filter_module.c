@@ -6,7 +6,7 @@
  * into memory, and before the headers, SSI, charset and gzip filters: the
  * stored page is that of the origin.  For a request with a client, the
  * response passes on as without the filter; a refresh has no client, and its
- * response ends here.
+ * response ends in this filter.
  */
 
 
@@ -233,7 +233,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 /*
  * Notes that the response is an error page, made by "return" or by an access
  * rule: such a response ends the request before the precontent phase, in which
- * ngx_http_mcds_phase_error_page() notes the others.
+ * ngx_http_mcds_phase_error_page() notes other error pages.
  */
 
 static void
@@ -254,7 +254,7 @@ ngx_http_mcds_header_replaced(ngx_http_request_t *r,
 
     ctx->replaced = 1;
 
-    /* a filter of nginx, too, may have refused a response of the origin */
+    /* if this status is no error, a filter of nginx has refused the response */
 
     status = r->upstream->headers_in.status_n;
 
@@ -311,7 +311,7 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 /*
  * Passes the header of the page or response to the next filter.  If a filter
  * refuses the response, as the range filter does with 416, nginx sends an
- * error page that keeps the headers set before: they are withdrawn.
+ * error page that keeps the headers of the page: these are withdrawn.
  */
 
 static ngx_int_t
@@ -374,8 +374,8 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
 
 
 /*
- * returns 1 if the header is a Cache-Control for some caches only, such as
- * CDN-Cache-Control, RFC 9213, whose names have this end
+ * returns 1 if the header is a Cache-Control for some caches only, RFC 9213:
+ * its name ends with "-Cache-Control", as that of CDN-Cache-Control does
  */
 
 static ngx_uint_t
@@ -581,8 +581,8 @@ ngx_http_mcds_hold_handler(void *data)
     ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds goes on storing");
 
     /*
-     * while the rate of the client delays its response, only the upstream can
-     * continue its event pipe
+     * while limit_rate delays the response to the client, only an event of the
+     * upstream can continue the upstream's event pipe
      */
 
     if (u && u->cleanup && u->buffering && u->peer.connection) {

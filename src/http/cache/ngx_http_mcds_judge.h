@@ -24,7 +24,7 @@ typedef enum {
     NGX_HTTP_MCDS_JUDGE_GONE,       /* the page that was found must not be
                                        served */
     NGX_HTTP_MCDS_JUDGE_AGAIN,      /* the request looks up its page once more:
-                                       another one may be stored by now */
+                                       another page may be stored by now */
     NGX_HTTP_MCDS_JUDGE_WAIT,       /* the request waits until memcached has
                                        answered about the page's tags, then
                                        judges the page once more */

@@ -250,8 +250,8 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
     }
 
     /*
-     * if this is the only part of the request's list of headers, it needs room
-     * for headers that other modules push
+     * if the part with Host is the only part of the request's list of headers,
+     * it needs room for headers that other modules push
      */
 
     headers = &r->headers_in.headers;

@@ -46,8 +46,8 @@ ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
     u_char *end);
 
 /*
- * adds the variable $mcds_cache_key, the key of a page; called in
- * preconfiguration
+ * Adds the variable $mcds_cache_key, the key of a page; called in
+ * preconfiguration.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);

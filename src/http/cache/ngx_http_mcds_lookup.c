@@ -7,7 +7,7 @@
  * A request that finds a list of variants under the key of its page moves on
  * to the variant of its own values, which is then a page like any other, with
  * its own lock, waiters and refreshes.  For the next request, this worker
- * knows the list and looks up both at once.
+ * knows the list, and looks up the list and the variant at once.
  *
  * If a response has a Vary header, and no list is stored, the response is
  * stored as a variant, and then the list is stored in place of the page: the
@@ -422,8 +422,8 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * finds the response for which another worker has made a page's list of
- * variants, if memcached could store neither
+ * finds the response for which another worker of this host has made a page's
+ * list of variants, if memcached could store neither response nor list
  */
 
 static ngx_int_t

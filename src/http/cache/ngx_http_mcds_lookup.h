@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * From the key of a request, or by a list of variants, to the entry that the
- * request judges.
+ * Looks up the entry that a request judges: that of its page or, by the page's
+ * list of variants, that of a variant.
  */
 
 

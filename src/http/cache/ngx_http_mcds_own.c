@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * The response to a build that cannot be stored, for the request that has
- * begun the build.  The response is kept in the memory of this request until
- * it is complete; then nginx's own filters make 304, 412 or 206 of it.
+ * If the response to a detached copy of a request cannot be stored, the
+ * client's request gets the response.  It is kept in the memory of the client's
+ * request until it is complete; then nginx's own filters make 304, 412 or 206
+ * of it.
  */
 
 

@@ -173,7 +173,7 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
 
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PURGE);
 
-    /* values from the location that the request comes from */
+    /* clears the values that the request has from its first location */
 
     ctx->invalidate = 0;
     ctx->status = NGX_HTTP_MCDS_NONE;
@@ -748,7 +748,7 @@ ngx_http_mcds_purge_send(ngx_http_mcds_resource_t *res)
 
     r = res->request;
 
-    /* the conditions of a purge request are not about this response */
+    /* If-Modified-Since of a purge request is not about the purge's response */
 
     r->disable_not_modified = 1;
 

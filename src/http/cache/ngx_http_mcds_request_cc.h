@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_cache_request_control.
+ * mcds_cache_request_control: the Cache-Control and Pragma of requests.
  */
 
 

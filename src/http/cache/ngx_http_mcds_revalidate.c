@@ -292,7 +292,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* only a complete response tells a purged page's lifetime, and may fit */
+    /* a purge has ended the page's lifetime: get a complete response instead */
 
     if (reason == NGX_MCDS_REFUSE_NO_LIFETIME
         && (entry.flags & NGX_MCDS_ENTRY_INVALID)
@@ -336,8 +336,8 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
         /*
          * the response to HEAD confirms the stored page, but the page cannot
-         * be stored with its headers: the page expires now, and the response
-         * to the next GET sets its lifetime
+         * be stored with that response's headers: the page expires now, and
+         * the response to the next GET sets its lifetime
          */
 
         expire = ngx_mcds_now();

@@ -252,8 +252,8 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 /*
  * Returns 1 if the URI and the arguments of the request are still those that
- * its page's key was made from.  A key set by mcds_cache_key may not
- * distinguish subrequests.
+ * its page's key was made from.  Returns 0 for a subrequest with a key set by
+ * mcds_cache_key, which may not distinguish subrequests.
  */
 
 static ngx_uint_t

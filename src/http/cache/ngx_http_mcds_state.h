@@ -8,7 +8,8 @@
  *   BYPASS      the request does not use the cache, as far as is known
  *   PURGE       the request purges a page, and may have the page rebuilt
  *   LOOKUP      the page of the key, or its variant, is looked up and judged
- *   FORK        a list that distinguishes routes is being stored
+ *   FORK        a list of variants that distinguishes routes (the ways of
+ *               requests through the locations) is being stored
  *   COUNT_USES  the requests for a page that is not stored are being counted
  *   WAIT        the request asks to build, or waits for the build of another
  *               request or of its own detached copy

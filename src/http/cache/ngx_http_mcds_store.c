@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Decides whether a response is stored, and makes the entry.  See
- * ngx_http_mcds_store_body.c for its body.
+ * Decides whether a response is stored, and makes the entry of its page;
+ * ngx_http_mcds_store_body.c stores the body of the response.
  */
 
 
@@ -233,7 +233,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
 /*
  * Returns 1 if nginx's slice module joins several 206 responses of the origin.
  * The module turns the first 206 into a 200 with the length of the whole page,
- * and gets the rest by subrequests, whose bodies do not pass here.
+ * and gets the rest by subrequests, whose bodies do not pass mcds's filter.
  */
 
 static ngx_uint_t
@@ -490,8 +490,8 @@ ngx_http_mcds_store_status(ngx_http_request_t *r,
 /*
  * Ends a build whose response says nothing about the page: the stored page
  * stays, even if it is one that this request does not accept, and the next
- * request builds it.  If there is no page, and the same has happened to a
- * request that had waited, requests no longer wait for each other.
+ * request builds it.  If no page is stored, and this request itself has waited
+ * for a build of the page, requests for it no longer wait for each other.
  */
 
 static void
@@ -841,7 +841,7 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
  * Returns 1 if the upstream has broken off the response being stored: nginx
  * then sends only a flush, and the request continues until its client, or its
  * parent request, has got the rest.  Requests that wait for the page must not
- * wait for this.
+ * wait until then.
  */
 
 static ngx_uint_t
@@ -859,8 +859,8 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
 /*
  * Fails the build of a page if the origin has broken off its response.  If the
  * response violates its protocol, as by an invalid chunk or RST_STREAM, the
- * request ends at once, without a flush.  So it does if the client leaves, but
- * only then the client's connection has an error.
+ * request ends at once, without a flush.  A request whose client leaves ends at
+ * once, too, but only then the client's connection has an error.
  */
 
 void

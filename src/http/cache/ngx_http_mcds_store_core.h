@@ -72,11 +72,11 @@ ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * From here on the body of the response is stored in parts while it comes.  If
- * memcached refuses parts, requests that wait for the page get the body from
- * memory, up to a limit: NGX_DECLINED, or NGX_BUSY above the limit.  NGX_BUSY
- * also for a page with no-cache, whose body must not be in parts; NGX_ERROR:
- * out of memory.
+ * Begins to store the body of the response in parts, while the body comes.
+ * NGX_OK: the body is stored in parts.  If memcached refuses parts, requests
+ * that wait for the page get the body from memory, up to a limit: NGX_DECLINED,
+ * or NGX_BUSY above the limit.  NGX_BUSY also for a page with no-cache, whose
+ * body must not be in parts; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,

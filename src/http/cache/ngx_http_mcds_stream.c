@@ -3,9 +3,8 @@
  * Copyright (C) mcds authors
  *
  * Sends the body of a page in parts, as the parts arrive: a few of them are in
- * memory until the client has got them, then the next ones are requested.  A
- * page with a coding is sent the same way: a few buffers are decoded at a
- * time.
+ * memory until the client has got them, then the next ones are requested.  The
+ * body of a compressed page is decompressed into a few buffers at a time.
  */
 
 

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A variant is stored before a new list that leads to it; but the variant that
- * joins an existing list is stored after the list, which counts variants.
+ * A variant of a page is stored before a new list of variants that leads to it;
+ * but a variant that joins an existing list is stored after the list, which
+ * counts variants.
  *
  *   no list, or a list that lacks names:       variant, then the list, which
  *                                              waiting requests get
@@ -37,7 +38,7 @@
  */
 #define NGX_HTTP_MCDS_DROPPED     2
 
-/* the last quarter of a list of variants is not dropped from it */
+/* of a page's list of variants, the last 1/4 is not dropped from the list */
 #define NGX_HTTP_MCDS_SPARED      4
 
 /*
@@ -47,9 +48,9 @@
 #define NGX_HTTP_MCDS_CHANCES     8
 
 /*
- * the seconds for which waiting requests are told that the list of variants
- * has changed, and for which a variant that is not in its page's list is
- * stored
+ * the seconds for which a new list of variants is stored in the place of a
+ * variant, for requests that wait for the variant, and for which a variant that
+ * is not in its page's list is stored
  */
 #define NGX_HTTP_MCDS_MOVED       10
 
@@ -61,8 +62,8 @@
 
 
 /*
- * a variant of a page and the list of variants that are being stored; this
- * outlives the request
+ * a variant of a page and the list of variants that are being stored; the
+ * structure outlives the request
  */
 
 struct ngx_http_mcds_put_s {
@@ -413,8 +414,8 @@ ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
 
 
 /*
- * replaces the page's list of variants by a new list, or by the same with one
- * more variant
+ * replaces the page's list of variants by a new list, or by the old list with
+ * one more variant
  */
 
 static void

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages with variants, RFC 9111, 4.1: functions of a list, a request and a
- * response.  They send nothing, and do not change the state of a request.
+ * Pages with variants, RFC 9111, 4.1: functions that compare lists of variants,
+ * requests and responses.  They send no commands to memcached, and do not
+ * change the state of a request.
  */
 
 

@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages with variants, RFC 9111, 4.1: which variant of a list a request gets,
- * and which names a response adds.  The functions send nothing, and do not
- * change the state of a request.
+ * Pages with variants, RFC 9111, 4.1: which variant of a page a request gets,
+ * and which names of headers a response adds to the page's list of variants.
+ * The functions send no commands to memcached, and do not change the state of a
+ * request.
  */
 
 
