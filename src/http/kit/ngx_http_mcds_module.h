@@ -90,7 +90,7 @@ typedef struct {
 /*
  * Call this in preconfiguration: adds nginx variables of which only the name,
  * the handler, its data and the flags are given; the array vars ends with
- * ngx_http_null_variable.
+ * ngx_http_null_variable.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_add_vars(ngx_conf_t *cf, ngx_http_variable_t *vars);

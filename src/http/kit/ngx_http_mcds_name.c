@@ -13,7 +13,7 @@
 
 
 /*
- * clients choose URIs, and so keys of pages: with one of these suffixes, such a
+ * clients choose URIs, and so keys of pages: with a suffix that mcds uses, the
  * key would be that of another page's lock, size limit or count of requests
  */
 

@@ -30,8 +30,9 @@
 ngx_uint_t ngx_http_mcds_key_taken(ngx_str_t *key);
 
 /*
- * 1 if the key of a counter, of which a client has chosen a part, would be such
- * a key, or that of the item that counts the owners of a lock.
+ * 1 if the key of a counter, of which a client has chosen a part, would be a
+ * key for which ngx_http_mcds_key_taken() returns 1, or that of the item that
+ * counts the owners of a lock.
  */
 
 ngx_uint_t ngx_http_mcds_counter_taken(ngx_str_t *key);

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Compares the nginx that mcds is built for with the nginx that mcds knows.
+ * Compares the version of nginx that mcds is built for with those that mcds
+ * knows.
  */
 
 
@@ -31,8 +32,8 @@ static ngx_int_t  ngx_http_mcds_auth_index = NGX_ERROR;
 
 /*
  * The compiler compares the sizes of nginx's structures that mcds fills or
- * copies; with --with-compat, these do not depend on other flags.  A warning
- * here, which is never an error, says that a structure has changed since the
+ * copies; with --with-compat, the sizes do not depend on other flags.  Its
+ * warning, which is never an error, says that a structure has changed since the
  * version NGX_HTTP_MCDS_NGINX: check whether the structure has a new field that
  * a copy needs.
  */

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_pool name { ... }
+ * The block "mcds_pool name { ... }": a pool of memcached servers.
  */
 
 

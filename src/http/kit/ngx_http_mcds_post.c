@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A post has no client and thus no request to copy, so it fills in a request
- * by itself: only the fields that a detached request copies.
+ * A POST request of mcds itself has no client whose request could be copied, so
+ * a request is filled in, with only the fields that
+ * ngx_http_mcds_refresh_create() copies, and the POST is its copy.
  */
 
 
@@ -245,7 +246,7 @@ ngx_http_mcds_post_request(ngx_http_request_t *r, ngx_http_mcds_post_t *post)
     host = &r->headers_in.server;
     *host = cscf->server_name;
 
-    /* a name that is no host: a regular expression, a wildcard or "_" */
+    /* a server_name that is no host: a regular expression, wildcard or "_" */
 
     if (host->len == 0
         || host->data[0] == '~'

@@ -37,7 +37,7 @@
 
 /*
  * references that the main request of a refresh holds on itself; more than one,
- * so that a small error in the count does not free it
+ * so that a small error in the count does not free the main request
  */
 #define NGX_HTTP_MCDS_REFRESH_HOLD  16
 

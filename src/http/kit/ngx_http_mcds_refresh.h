@@ -76,7 +76,8 @@ ngx_http_request_t *ngx_http_mcds_refresh_create(ngx_http_request_t *r,
  * The data that the caller gave to ngx_http_mcds_refresh_create(), if r is the
  * copy that it returned, until the handler of the refresh has been called; even
  * after an internal redirect has cleared the copy's contexts.  NULL for any
- * other request, including subrequests of the copy.  Costs a comparison.
+ * other request, including subrequests of the copy.  The call costs a
+ * comparison.
  */
 
 void *ngx_http_mcds_refresh_data(ngx_http_request_t *r);

@@ -20,7 +20,8 @@
  * Copies the request line, the URI, the headers that a refresh does not leave
  * out, the variables and the captures of the client's request r to main, a new
  * request on a connection of its own; afterwards nothing in main points into r.
- * Evaluates, in r, the variables that main could not evaluate.
+ * Evaluates, in r, the variables that main could not evaluate.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_refresh_context(ngx_http_request_t *main,

@@ -278,8 +278,8 @@ ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res, ngx_str_t *text,
 
 
 /*
- * nginx's handler for a request body that is not buffered: collects the body in
- * memory; nginx calls it for the first part and for each further part
+ * collects the request body in memory: nginx calls this handler when it has
+ * read the body or, if the body is not buffered, the first and each next part
  */
 
 static void
@@ -418,7 +418,7 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
     if (res->buffered) {
         clcf = ngx_http_get_module_loc_conf(res->request, ngx_http_core_module);
 
-        /* nginx has limited the length of the body in memory */
+        /* nginx itself limits the length of a buffered body in memory */
 
         max = b->in_file ? (off_t) clcf->client_body_buffer_size
                          : NGX_MAX_OFF_T_VALUE;
@@ -940,7 +940,7 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 
     if (ngx_strcmp(mlcf->stat_kind, " ") != 0 || clcf->name.data[0] != '/') {
 
-        /* not a prefix location, nor a block "if" or "limit_except" in one */
+        /* the URI has a name only in a prefix location, or in a block of one */
 
         return NGX_DECLINED;
     }

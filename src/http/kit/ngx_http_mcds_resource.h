@@ -20,8 +20,8 @@
 
 
 /*
- * bytes of the largest body of a request to an HTTP API of mcds, whatever
- * client_max_body_size is
+ * bytes of the largest body of a request to an HTTP API of mcds, even if
+ * client_max_body_size is larger
  */
 #define NGX_HTTP_MCDS_BODY        (1024 * 1024)
 
@@ -80,10 +80,9 @@ struct ngx_http_mcds_resource_s {
 
 
 /*
- * For a content handler: NGX_DECLINED if the request's method is among the
- * possible ones, and mcds_api_methods of the location allows the method.
- * Otherwise a response was sent, and this is the result for the handler to
- * return.
+ * For a content handler: NGX_DECLINED if the mask "possible" has the request's
+ * method, and mcds_api_methods of the location allows the method.  Otherwise a
+ * response was sent, and the result is the one for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_resource_allow(ngx_http_request_t *r,

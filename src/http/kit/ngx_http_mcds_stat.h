@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Statistics of the things that the configuration names, for mcds_status.
+ * Statistics of locations, counters, logs and the like, for mcds_status.
  */
 
 
@@ -56,6 +56,7 @@ void ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 /*
  * Composes the name by which statistics show the location that is being read or
  * merged: its server, its kind and its own name, in memory of cf->pool.
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name);

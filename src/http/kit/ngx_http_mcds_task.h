@@ -160,7 +160,8 @@ struct ngx_http_mcds_feature_s {
 
 /*
  * Call this in preconfiguration: adds a feature of mcds, such as the cache.
- * The functions of features are called in the order in which they were added.
+ * The functions of features are called in the order in which the features were
+ * added.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_feature_add(ngx_conf_t *cf,
@@ -169,7 +170,8 @@ ngx_int_t ngx_http_mcds_feature_add(ngx_conf_t *cf,
 
 /*
  * Adds the handlers of mcds to the precontent phase, for a configuration in
- * which a location uses a pool of memcached servers.
+ * which a location uses a pool of memcached servers.  NGX_OK, or NGX_ERROR when
+ * out of memory.
  */
 
 ngx_int_t ngx_http_mcds_task_init(ngx_conf_t *cf);

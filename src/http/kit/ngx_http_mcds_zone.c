@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memory that all workers of this host share.  The zone outlives a
- * configuration: after a reload, two generations of workers use the zone at
- * the same address.
+ * mcds_zone: the memory that all workers of this nginx share.  The zone
+ * outlives a configuration: after a reload, two generations of workers use the
+ * zone at the same address.
  */
 
 
@@ -29,10 +29,11 @@
 
 /*
  * The shares of statistics, of the statistics of servers, and of hot keys
- * (those used most often) in the shared memory zone (mcds_zone), each 1/n of
- * its size; the rest is for counts that memcached does not have yet, and for
- * copies of pages.  Statistics of servers may take twice as much as others, so
- * that they still find room when the others have used up theirs.
+ * (those used most often) as well as of the statistics of the last hour in the
+ * shared memory zone (mcds_zone), each 1/n of its size; the rest is for counts
+ * that memcached does not have yet, and for copies of pages.  Statistics of
+ * servers may take twice as much as others, so that they still find room when
+ * the others have used up theirs.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memory that all workers of this host share.
+ * mcds_zone: the memory that all workers of this nginx share.
  */
 
 
@@ -24,7 +24,7 @@ char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /*
  * Call this when the configuration has been read: adds the servers of all pools
  * to the statistics, which exist with and without mcds_zone, the shared memory
- * zone.
+ * zone.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_zone_prepare(ngx_conf_t *cf,
@@ -32,7 +32,7 @@ ngx_int_t ngx_http_mcds_zone_prepare(ngx_conf_t *cf,
 
 /*
  * Adds mcds_zone, the shared memory zone of mcds, to the cycle; only for a
- * configuration that uses a pool of memcached servers.
+ * configuration that uses a pool of memcached servers.  NGX_OK or NGX_ERROR.
  */
 
 ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
