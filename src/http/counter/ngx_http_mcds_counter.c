@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Counts requests, and gives the numbers to variables.
+ * Counts requests and responses in memcached, and gives the numbers of the
+ * counters to variables.
  */
 
 
@@ -239,9 +240,9 @@ ngx_http_mcds_counting_start(ngx_http_request_t *r,
 
 
 /*
- * An internal request for an error page counts only the counters of its own
- * location.  Inherited counters are for the original request, which may have
- * been refused.
+ * 1 if a request that is redirected to an error page does not count: it changes
+ * only counters of the error page's own location.  Counters inherited from the
+ * server are for the original request, which may have been refused.
  */
 
 static ngx_uint_t
@@ -343,8 +344,9 @@ ngx_http_mcds_count_send(ngx_http_request_t *r, ngx_http_mcds_number_t *number,
     seeded = (counter->init && delta && !counter->async);
 
     /*
-     * try_files and rewrites can change variables of the request before
-     * memcached replies whether there is a counter
+     * the URI that gives the initial number is computed now: try_files and
+     * rewrites can change variables of the request before memcached replies
+     * whether there is a counter
      */
 
     if (seeded
@@ -669,8 +671,8 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
 
 /*
  * Adds a change of a counter to the sum that mcds_counter_writeback posts to a
- * location.  If a URI gives the counter's initial number, this is called only
- * when that number is known, or will not come.
+ * location.  If a URI gives the counter's initial number, mcds calls this
+ * function only when that number is known, or will not come.
  */
 
 static void
@@ -892,8 +894,8 @@ ngx_http_mcds_number_variable(ngx_http_request_t *r,
 
 
 /*
- * gives a refresh, which is not counted, the number that the variable has in
- * the request that starts the refresh
+ * gives a request that refreshes a page, and is not counted, the number that a
+ * counter's variable has in the client's request that starts the refresh
  */
 
 static ngx_int_t

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The part that mcds_counter and mcds_visitor_counter share: both give a
- * number to a variable, once for each main request.
+ * The structures and functions that mcds_counter and mcds_visitor_counter
+ * share: both directives count, once for each main request, and give the number
+ * of a counter to a variable.
  */
 
 
@@ -66,8 +67,9 @@ typedef struct {
     ngx_array_t                *counters; /* the counters of the location, array
                                              of ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
-    ngx_command_t              *off;      /* the directive that is "off" on this
-                                             level, or NULL */
+    ngx_command_t              *off;      /* mcds_counter or
+                                             mcds_visitor_counter, if it is
+                                             "off" on this level, or NULL */
     ngx_mcds_stat_t           **counter_stats;  /* the statistics of each
                                                    counter of the location */
     ngx_http_mcds_writeback_t  *writeback;   /* the destination to which
@@ -203,9 +205,9 @@ typedef struct {
 /*
  * The functions for lists of mcds_counter_top, which have the keys that
  * counters count most.  prepare: checks the lists when the configuration has
- * been read. count: counts a key of a counter, without the suffix of its
- * period; no request waits for it.  show: a content handler that sends the
- * list.
+ * been read.  count: adds delta to the count of a counter's key, without the
+ * suffix of the counter's period, and returns no result.  show: a content
+ * handler that sends the list top as JSON.
  */
 
 typedef struct {
@@ -254,8 +256,8 @@ ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
 /*
- * Parses the value of a counter's parameter "by=", with its sign; NGX_ERROR if
- * the text is not a number within the bounds.
+ * Parses the value of a counter's parameter "by=", a number that may have a
+ * minus sign; NGX_ERROR if the text is not a number from -10^18 to 10^18.
  */
 
 ngx_int_t ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta);

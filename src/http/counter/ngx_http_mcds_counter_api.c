@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_api: numbers as JSON, for pages that show or count in the
- * browser.  All keys of a request are sent to memcached in one batch.
+ * mcds_counter_api: responds with the numbers of counters as JSON, for pages
+ * whose scripts show or increase them in the browser.  The keys in one request
+ * are sent to memcached together.
  */
 
 
@@ -22,7 +23,7 @@
 /* bytes of the longest key in a request for the numbers of counters */
 #define NGX_HTTP_MCDS_KEY_LEN     1024
 
-/* bytes at the end of a key, at least as many as a reserved suffix has */
+/* bytes at the end of a key in which any reserved suffix (":lock") has room */
 #define NGX_HTTP_MCDS_SUFFIX_LEN  16
 
 
@@ -253,7 +254,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /* a POST to a key with a reserved suffix would change another key's lock */
+    /* a POST must not change items of another key, such as its lock x:lock */
 
     if (r->method == NGX_HTTP_POST && ngx_http_mcds_show_taken(prefix, &s)) {
         return "a key ends with a reserved suffix";

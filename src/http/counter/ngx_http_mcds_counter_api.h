@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The configuration of mcds_counter_api; for this folder and http/top.
+ * The parameters of mcds_counter_api, which http/counter and http/top use.
  */
 
 

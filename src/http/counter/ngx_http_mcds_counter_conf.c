@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The directive mcds_counter, and the part that mcds_visitor_counter shares.
+ * The directive mcds_counter, and the functions that it shares with
+ * mcds_visitor_counter.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The directives of counters.
+ * The setters of the directives of counters, and the functions and tables of
+ * parameters that http/top and http/writeback use, too.
  */
 
 
@@ -88,9 +89,9 @@ char *ngx_http_mcds_counter_read_alone(ngx_conf_t *cf, ngx_command_t *cmd,
     char **names);
 
 /*
- * The counter in the location, server or http block that is being read, with
- * the variable that the directive names; NULL (logged) if the block has no such
- * counter.
+ * Finds the counter of mcds_counter whose variable the directive names, in the
+ * location, server or http block that is being read; NULL (logged) if the block
+ * has no such counter.
  */
 
 ngx_http_mcds_counter_t *ngx_http_mcds_counter_find(ngx_conf_t *cf,
@@ -98,7 +99,8 @@ ngx_http_mcds_counter_t *ngx_http_mcds_counter_find(ngx_conf_t *cf,
 
 /*
  * Parses the parameters of a directive that is an option of a counter, such as
- * mcds_counter_buffer; the counter must not have the parameter "read".
+ * mcds_counter_buffer.  Returns NGX_CONF_OK, or NGX_CONF_ERROR (logged), also
+ * if the counter has the parameter "read".
  */
 
 char *ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,

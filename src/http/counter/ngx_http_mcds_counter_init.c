@@ -253,8 +253,9 @@ ngx_int_t
 ngx_http_mcds_counter_init_filters(ngx_conf_t *cf)
 {
     /*
-     * the queue has the requests of this process, which may be reading a new
-     * configuration itself
+     * the queue of requests for initial numbers is not emptied if it exists: a
+     * single process ("master_process off") that reads a new configuration may
+     * have such requests under way
      */
 
     if (ngx_http_mcds_inits.next == NULL) {

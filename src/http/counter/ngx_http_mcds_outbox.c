@@ -19,7 +19,7 @@
  */
 #define NGX_HTTP_MCDS_OUTBOX_PART   4
 
-/* the least that the outbox is content with if no fourth is free */
+/* bytes of the smallest outbox, if no fourth of mcds_zone is free */
 #define NGX_HTTP_MCDS_OUTBOX_LEAST  16384
 
 

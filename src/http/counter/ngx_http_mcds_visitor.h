@@ -29,10 +29,10 @@ struct ngx_http_mcds_visitor_s {
 
 
 /*
- * Counts the request r as a visit in the counter of visitors with that key,
- * unless counts is 0, and asks memcached for the number of visitors to show;
- * ngx_http_mcds_task_wake() is called when it has come.  NGX_ERROR when out of
- * memory.
+ * Counts the request r as a visit in the counter of visitors with the key,
+ * unless counts is 0, and sets the number of visitors to show, or asks
+ * memcached for this number; ngx_http_mcds_task_wake() is called when memcached
+ * has replied.  NGX_ERROR if the value of "visitor=" cannot be computed.
  */
 
 ngx_int_t ngx_http_mcds_visitor_start(ngx_http_request_t *r,
