@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_array_api: a list as an HTTP resource.
+ * mcds_array_api: an array, a list of JSON values in memcached, as an HTTP
+ * resource.
  */
 
 
@@ -456,7 +457,7 @@ ngx_http_mcds_array_read_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* returns how many of the oldest values "max" leaves out */
+/* returns how many of the array's oldest values exceed its limit "max" */
 
 static ngx_uint_t
 ngx_http_mcds_array_surplus(ngx_http_mcds_array_conf_t *conf,
@@ -678,9 +679,10 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
 
 
 /*
- * Collects the values that a PATCH leaves in the array, in the spelling of
- * their JSON; returns NGX_DECLINED if it removes none, and NGX_ERROR if there
- * is no memory.  Values beyond "max" are left out: they must not come back.
+ * Collects the values that a PATCH leaves in the array, as the JSON that the
+ * array has of them.  The oldest values that exceed "max" are left out, since
+ * they must not come back.  NGX_DECLINED: the PATCH removes no value;
+ * NGX_ERROR: out of memory.
  */
 
 static ngx_int_t
@@ -888,8 +890,8 @@ ngx_http_mcds_array_answer(ngx_http_mcds_resource_t *res)
     }
 
     /*
-     * RFC 9110, 9.3.4: no ETag for a PUT, as the array may be less than the
-     * body, and have another spelling
+     * RFC 9110, 9.3.4: the response to a PUT has no ETag, as the array may have
+     * fewer values than the request's body, in another spelling
      */
 
     if (ar->method != NGX_HTTP_PUT

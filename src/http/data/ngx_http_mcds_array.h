@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Lists: the functions that mcds_array_api and mcds_array_push share.
+ * Arrays, lists of JSON values in memcached: the functions that mcds_array_api
+ * and mcds_array_push share.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_array_push: appends a value to a list when a request ends.
+ * mcds_array_push: appends a value to an array in memcached when a request
+ * ends.
  */
 
 

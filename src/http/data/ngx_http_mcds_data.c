@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The functions that arrays and tables share.
+ * The functions that the directives of arrays and tables share.
  */
 
 

@@ -129,8 +129,8 @@ void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
 
 /*
  * Counts an operation on an array or table that has failed in memcached, in the
- * statistics of the location, and responds to the request as
- * ngx_http_mcds_resource_failed() does.
+ * statistics of the location, and sends problem details for the result rc,
+ * ngx_mcds_rc_e.  Returns the result for the content handler to return.
  */
 
 ngx_int_t ngx_http_mcds_data_failed(ngx_http_request_t *r, ngx_uint_t rc);

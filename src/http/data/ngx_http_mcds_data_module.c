@@ -321,8 +321,9 @@ ngx_http_mcds_data_init(ngx_conf_t *cf)
 
 
 /*
- * Gets the statistics of each array and table of a location; they are named by
- * the text in the configuration, with its variables.
+ * Gets the statistics of each array and table of a location.  The statistics
+ * have the name of the array or table as the configuration has it, with its
+ * variables.
  */
 
 static ngx_int_t

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request for a table, or for an element of a table, see
- * ngx_http_mcds_resource.h.
+ * A request to mcds_table_api, for a table or for one element of a table: its
+ * structure, which begins with that of ngx_http_mcds_resource.h, and the
+ * functions that serve it.
  */
 
 
@@ -78,19 +79,23 @@ struct ngx_http_mcds_table_api_s {
 /*
  * Starts a request for one element of a table: GET, HEAD, PUT or DELETE.
  * Returns NGX_DONE, and calls tr->res.answer when memcached has answered, or
- * returns the status of an error response, as do the functions below.
+ * returns the result for the content handler to return.
  */
 
 ngx_int_t ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr);
 
 
-/* Starts a POST, which changes the elements of a table that its body names. */
+/*
+ * Starts a POST to a table, which changes the elements that the request's body
+ * names, with the results of ngx_http_mcds_element_start().
+ */
 
 ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);
 
 
 /*
- * Starts a GET, HEAD or DELETE of a whole table by reading its list of names.
+ * Starts a GET, HEAD or DELETE of a whole table by reading the table's list of
+ * names, with the results of ngx_http_mcds_element_start().
  */
 
 ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr);
@@ -98,7 +103,8 @@ ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr);
 
 /*
  * Carries out a request to mcds_table_api that changes elements of a table:
- * sets or deletes each of those that the array tr->items names.
+ * sets or deletes each of those that the array tr->items names.  Returns
+ * NGX_DONE.
  */
 
 ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr);
@@ -106,7 +112,8 @@ ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr);
 
 /*
  * Called when a request has deleted all elements of a table: removes their
- * names from the table's list of names.
+ * names from the table's list of names.  Returns NGX_DONE, or the status of an
+ * error response.
  */
 
 ngx_int_t ngx_http_mcds_table_clear(ngx_http_mcds_resource_t *res);

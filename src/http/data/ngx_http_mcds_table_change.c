@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Requests for one element of a table, GET, PUT and DELETE, and for several
- * elements, POST.
+ * Requests to mcds_table_api for one element of a table, GET, HEAD, PUT and
+ * DELETE, and for several elements, POST.
  */
 
 

@@ -41,8 +41,9 @@ typedef struct {
 struct ngx_http_mcds_get_ctx_s {
     ngx_http_mcds_task_t       *task;
     ngx_uint_t                  waiting;
-    ngx_http_mcds_data_conf_t  *awaited;   /* whose lookups the request waits
-                                              for, or has waited for */
+    ngx_http_mcds_data_conf_t  *awaited;   /* the location or server whose
+                                              lookups the request waits for, or
+                                              has waited for */
     ngx_list_t                  got;       /* the lookups that the request has
                                               started, list of
                                               ngx_http_mcds_got_t */
@@ -303,15 +304,16 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
     if (ctx->awaited == dcf) {
 
         /*
-         * the lookups have ended; their keys are not asked for again, as they
-         * may use the variables that are set now
+         * the lookups that the request waited for have ended; their keys are
+         * not computed again, as they may use variables that the lookups have
+         * set
          */
 
         ctx->awaited = NULL;
         return NGX_DECLINED;
     }
 
-    /* all keys are those before the first variable of this level is set */
+    /* the keys of all lookups are computed before a lookup sets its variable */
 
     get = dcf->gets->elts;
 
@@ -379,7 +381,10 @@ ngx_http_mcds_get_need_ctx(ngx_http_request_t *r)
 }
 
 
-/* adds a lookup to those that are to be started, unless it has been done */
+/*
+ * adds a lookup in a table to those that the request is to start, unless the
+ * request has done it already
+ */
 
 static ngx_int_t
 ngx_http_mcds_get_add(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
@@ -467,8 +472,8 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
     default:
 
         /*
-         * when out of memory for a lookup, the request continues, with the
-         * default value of the variable
+         * the worker remembers that the table has no such key, or is out of
+         * memory for the lookup: the variable gets its default value
          */
 
         ngx_http_mcds_stat_failed(got->stat, NGX_MCDS_BUSY);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Requests for a whole table: GET shows the names, or the names and values;
- * DELETE.
+ * Requests to mcds_table_api for a whole table: GET shows the names, or the
+ * names and values, of its elements; DELETE deletes them.
  */
 
 
@@ -138,8 +138,9 @@ ngx_http_mcds_table_listed(ngx_http_mcds_table_api_t *tr,
         p = ngx_cpymem(p, name->name.data, name->name.len);
 
         /*
-         * names disappear when they expire, without a change of the list, so
-         * the ETag depends on the names that are shown, too
+         * names of elements disappear when the elements expire, without a
+         * change of the table's list of names, so the ETag depends on the names
+         * that the response shows, too
          */
 
         ngx_crc32_update(&tr->crc, name->name.data, name->name.len);
