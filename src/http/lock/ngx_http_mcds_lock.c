@@ -101,7 +101,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature = {
 };
 
 
-/* the values of the lock's status variable, indexed by ngx_mcds_lock_e */
+/* the values of $mcds_lock_status, indexed by ngx_mcds_lock_e */
 
 #define ngx_http_mcds_lock_word(name, word)  ngx_string(word),
 
@@ -306,8 +306,8 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
         || (lock && ngx_mcds_lock_asked(lock)))
     {
         /*
-         * the request has waited for another owner of the lock: this does not
-         * count towards the time that it may wait for memcached
+         * the time for which the request has waited for another owner of the
+         * lock does not count towards the time that it may wait for memcached
          */
 
         ngx_mcds_wait_cancel(&task->delay);
@@ -463,8 +463,8 @@ ngx_http_mcds_lock_cleanup(ngx_http_mcds_task_t *task)
 
 
 /*
- * a variable: the status of the request's latest lock, or "lost" if any of its
- * locks was lost
+ * the get_handler of $mcds_lock_status: the status of the request's latest
+ * lock, or "lost" if any of its locks was lost
  */
 
 static ngx_int_t

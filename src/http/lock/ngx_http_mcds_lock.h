@@ -19,8 +19,8 @@
 
 
 /*
- * instead of a status: mcds_lock lets requests pass without a lock if memcached
- * is unavailable
+ * the value of the field "unavailable" that is no status: mcds_lock lets
+ * requests pass without a lock if memcached is unavailable
  */
 
 #define NGX_HTTP_MCDS_LOCK_PASS   0
