@@ -26,8 +26,8 @@
 
 
 /*
- * a format of the directive log_format; its words are kept, and compiled when a
- * mcds_log uses the format
+ * a format that the directive log_format defines; mcds keeps the words of the
+ * directive, and compiles them when a mcds_log uses the format
  */
 
 typedef struct {

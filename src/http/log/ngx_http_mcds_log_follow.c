@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_log_api with follow=1: sends lines as they come, as server-sent events.
- * If the client asks for older lines, these are read first, while newer lines
- * are queued; a line in both is sent once.
+ * mcds_log_api with follow=1: sends log lines as they come, as server-sent
+ * events.  If the client asks for older lines, the worker reads these first,
+ * and queues newer lines meanwhile; a line that it has read and queued is sent
+ * once.  The states of a request that follows a log:
  *
  *    waiting -> reading -> live
  *        |                  ^
@@ -164,8 +165,8 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
     if (!range.newest) {
 
         /*
-         * the client gets all log lines since a time or a line: they are read
-         * from memcached in several steps, with this number of lines each
+         * the client gets all log lines since a time or a line: the worker
+         * reads them from memcached in steps of NGX_HTTP_MCDS_LOG_MAX lines
          */
 
         range.limit = NGX_HTTP_MCDS_LOG_MAX;
@@ -326,8 +327,8 @@ ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
         if (follow->read) {
 
             /*
-             * nginx may keep the request until a slow client has got all of
-             * the response, which has ended
+             * the read of older log lines is canceled now, since nginx may keep
+             * the request until a slow client has got all of the response
              */
 
             ngx_mcds_log_cancel(follow->read);
@@ -490,7 +491,10 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
 
     if (rc == NGX_MCDS_TOO_LARGE) {
 
-        /* another read would have the same result: go on without the rest */
+        /*
+         * the older log lines would be too large at another read, too: the
+         * client gets the new lines without them
+         */
 
         result = ngx_http_mcds_follow_say(follow,
                                      ": older lines are too large to read ", 0);
@@ -558,7 +562,10 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
 }
 
 
-/* Sends the new log lines that were queued, and from now on each at once. */
+/*
+ * Sends the client the new log lines that were queued while it got older lines;
+ * from now on, the client gets each new line at once.
+ */
 
 static ngx_int_t
 ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow)
@@ -851,8 +858,8 @@ ngx_http_mcds_follow_writer(ngx_http_request_t *r)
     }
 
     /*
-     * the client has read: send_timeout begins anew; new lines alone must not
-     * renew it
+     * the client has read a part of the response: send_timeout begins anew; new
+     * log lines alone must not renew it
      */
 
     if (wev->timer_set && !wev->delayed) {

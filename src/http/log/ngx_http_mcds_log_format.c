@@ -3,8 +3,9 @@
  * Copyright (C) mcds authors
  *
  * The formats that log_format defines.  The structures of nginx's log module
- * are private and differ between builds of one version, so the arguments of
- * each log_format are kept while the configuration is read, and compiled here.
+ * are private and differ between builds of one version, so mcds keeps the
+ * arguments of each log_format while the configuration is read, and compiles
+ * them itself.
  */
 
 

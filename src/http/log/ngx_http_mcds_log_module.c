@@ -175,8 +175,8 @@ ngx_http_mcds_log_create_main(ngx_conf_t *cf)
 
 
 /*
- * ends the collection of log_format directives: nginx calls this when it has
- * read all of them
+ * ends the collection of log_format directives: nginx calls this function when
+ * it has read all of these directives
  */
 
 static char *

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * An endless response body, in buffers that several clients may share.
+ * The endless body of a response that follows a log, in buffers of log lines
+ * that several clients may share.
  */
 
 

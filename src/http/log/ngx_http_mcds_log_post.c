@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_log_api: lines that programs POST; the response is sent when memcached
- * has stored them.
+ * mcds_log_api: writes log lines that programs POST; the response is sent when
+ * memcached has stored the lines.
  */
 
 

@@ -129,8 +129,8 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
 
     /*
      * if this request finds no log line, the client's next request for lines
-     * continues from the id that is set here, behind which no line is missed,
-     * even if the interval ends in the future
+     * continues from this id, behind which no line is missed, even if the time
+     * interval of this request ends in the future
      */
 
     lr->id = lr->range.after;
