@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_top: the directive, its variable, and the JSON of a list.  A
- * list counts the keys of the counters whose "top=" names it.
+ * mcds_counter_top: lists of the keys that counters count most; the directive,
+ * its variable, and the response that shows a list as JSON.  A list counts the
+ * keys of the counters whose parameter "top=" names it.
  */
 
 
@@ -286,9 +287,9 @@ ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     /*
-     * a worker keeps the counts of the present slot and of the one before, and
-     * sends those of one slot at a time: it must do so at least twice in each
-     * slot
+     * a worker has the counts of keys for the present slot, a part of the
+     * list's window, and for the slot before, and sends those of one slot at a
+     * time: it must send counts at least twice in each slot
      */
 
     top->top.flush = ngx_min(top->top.flush,
@@ -380,9 +381,9 @@ ngx_http_mcds_top_of(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * Finds the list of the most counted keys that has this name, or creates it,
- * since mcds_counter_top may follow later.  NULL (logged) if the name is not
- * valid, or when out of memory.
+ * Finds the list of the most counted keys that has the name, or creates it,
+ * since its mcds_counter_top may follow later.  NULL (logged) if the name is
+ * not valid, or when out of memory.
  */
 
 static ngx_http_mcds_top_t *
@@ -458,7 +459,8 @@ ngx_http_mcds_top_name(ngx_str_t *name)
 
 /*
  * checks, when the configuration has been read, that a mcds_counter_top
- * declares each list which a counter names
+ * declares each list of the most counted keys that a parameter "top=" names,
+ * and finds the pool and the statistics of each list
  */
 
 static ngx_int_t

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Counts wait in the outbox until a batch is posted.  One worker of a host at
- * a time owns a destination, and works on it at intervals:
+ * mcds_counter_writeback: counts wait in the outbox, in mcds_zone, until a
+ * batch of them is posted to their destination, a location.  One worker of a
+ * host at a time owns a destination, and posts to it at intervals:
  *
  *   own -> open a batch, or resume the open one -> post -> 2xx: ack
  *    |                                  ^                       |
