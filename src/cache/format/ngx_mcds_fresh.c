@@ -830,9 +830,9 @@ ngx_mcds_fresh_understood(ngx_uint_t status)
 
 
 /*
- * Returns 1 if Cache-Control has no known directive: the header counts as
- * absent, so that Pragma is honored, which can only refuse to store the
- * response.
+ * Returns 1 if Cache-Control has no directive about storing or lifetimes
+ * (no-store, no-cache and private were tested before): the header counts as
+ * absent, so that Pragma is honored, which can only forbid to store.
  */
 
 static ngx_uint_t

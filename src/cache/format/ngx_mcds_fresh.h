@@ -185,10 +185,11 @@ typedef enum {
  * began; from all others its Age and the time that the origin took are
  * subtracted (RFC 9111, 4.2.3).  A response that has expired only because the
  * origin was slow is stored for the requests that wait for it, unless
- * NGX_MCDS_ENTRY_REVALIDATE forbids that.  A lifetime is at most 2147483648
- * seconds.  X-Accel-Expires is relative to the second in which the response
- * began, so that an application that adds some seconds to the current time gets
- * exactly these.  X-Accel-Expires overrides the lifetime, but no refusal.
+ * NGX_MCDS_ENTRY_REVALIDATE forbids that; with NGX_MCDS_ENTRY_NO_GRACE only
+ * within its stale-while-revalidate.  A lifetime is at most 2147483648 seconds.
+ * X-Accel-Expires is relative to the second in which the response began, so
+ * that an application that adds some seconds to the current time gets exactly
+ * these.  X-Accel-Expires overrides the lifetime, but no refusal.
  *
  * Without Cache-Control, or with unknown directives only, "Pragma: no-cache"
  * counts as no-cache.  no-cache refuses a response or, if "validated" is set,

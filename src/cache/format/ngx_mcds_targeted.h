@@ -24,7 +24,8 @@
  * one counts; parameters and unknown names are ignored.  A malformed or
  * negative number counts as 0, stale at once; a number that is too large as
  * 2147483648.  A directive without an argument is set unless its value is
- * "?0"; with any other value a prohibition is set too, "public" is not.
+ * "?0"; with any other value a prohibition is set too, but "public" and
+ * "must-understand", which permit, are not.
  *
  * A line that is malformed sets "malformed": the header must be ignored then.
  */

@@ -507,8 +507,8 @@ ngx_mcds_variant_coding(ngx_str_t *name)
 
 
 /*
- * returns 0 if the weight of a coding in Accept-Encoding is 0: "q=0", or with
- * zeros after the point
+ * returns 0 if the weight of a coding in Accept-Encoding is 0, such as "q=0" or
+ * "q=0.00", or is no number
  */
 
 static ngx_uint_t

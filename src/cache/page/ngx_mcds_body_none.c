@@ -2,10 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stands in for the reading and storing of bodies in parts where "large" is
- * left out.  A split is not created, as on a server that takes no parts, and
- * ngx_mcds_snapshot_create() refuses an entry whose body lies outside of it:
- * the other functions are never called, but the page and its users name them.
+ * Stands in for the reading and storing of bodies in parts in a build without
+ * "large" (MCDS_WITHOUT).  ngx_mcds_split_create() returns NULL, as for servers
+ * that take no parts, and ngx_mcds_snapshot_create() refuses an entry whose
+ * body is in parts: the code of pages links the other functions, but never
+ * calls them with a body in parts.
  */
 
 

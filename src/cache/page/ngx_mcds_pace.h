@@ -3,10 +3,11 @@
  * Copyright (C) mcds authors
  *
  * How long the builds of a location's pages take, as a worker has seen them: a
- * worker that builds a page tells the others the time before which it does not
- * expect to end, so that they ask memcached seldom until then, and often when
- * the page is due.  Mean and error are smoothed as in RFC 6298, 2, but the
- * error by a half, so that a few regular builds suffice.
+ * worker that builds a page tells the other workers the time before which its
+ * build likely does not end, so that they ask memcached seldom until then, and
+ * often when the page is due.  Mean and error are smoothed as in RFC 6298, 2,
+ * but a new build counts for more, a quarter of the mean and half of the error,
+ * so that a few regular builds suffice.
  */
 
 

@@ -3,7 +3,8 @@
  * Copyright (C) mcds authors
  *
  * The right to build a page: its lock in memcached and the claim among the
- * workers of this host, until both are given up; and the pause after a failure.
+ * workers of this host, until both are given up; and the pause without builds
+ * of a page after a failed build.
  */
 
 
@@ -14,8 +15,8 @@
 
 
 /*
- * the time without another build after which the failed builds of a page are
- * counted from zero again, seconds
+ * the time, beside twice the pause after a failed build of a page, for which
+ * the page's lock keeps the number of failed builds, seconds
  */
 #define NGX_MCDS_FORGET           10
 
@@ -122,8 +123,8 @@ ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
 
 /*
  * Sets the id of the page's current build, and keeps the id of the build
- * before. Requests may still wait for that one: the next build may begin
- * before this worker has seen the page of the last one.
+ * before, for which requests may still wait: the next build may begin before
+ * this worker has seen the page that the build before has stored.
  */
 
 void

@@ -8,11 +8,11 @@
  * value of a counter that each purge increments.  The counter and the records
  * are on each server of the pool, so that a page needs only its own server:
  *
- *   mcds:purges         the counter; it starts at the time in milliseconds,
+ *   <mcds:purges        the counter; it starts at the time in milliseconds,
  *                       so that a counter that was lost never falls behind
- *   mcds:tag:<tag>      two decimal numbers with a space in between: the
- *   mcds:host:<host>    counter when these pages were last purged, and when
- *   mcds:all            they were last deleted
+ *   <mcds:tag:TAG       two decimal numbers with a space in between: the
+ *   <mcds:host:HOST     counter when these pages were last purged, and when
+ *   <mcds:all           they were last deleted
  *
  * A page has the value of the counter before its origin was requested.  The
  * page is stale if one of its records is newer, and gone if that purge was a
@@ -72,9 +72,10 @@ ngx_int_t ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record,
  * Asks the server of a request's page for its purge counter and for the
  * records of a list of tags (the purge counter at each tag's last purge); the
  * list may be empty.  For a page that varies this is the server of its list of
- * headers.  The handler is called when all queries are answered, never from
- * inside of a call, except ngx_mcds_tags_hurry(), and not after
- * ngx_mcds_tags_free().  Returns NULL if out of memory.
+ * headers.  now is in milliseconds since the epoch.  The handler is called when
+ * all queries are answered, never from inside of a call, except
+ * ngx_mcds_tags_hurry(), and not after ngx_mcds_tags_free().  Returns NULL if
+ * out of memory.
  */
 
 ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page,
