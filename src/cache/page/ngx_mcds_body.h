@@ -2,10 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The source of bodies that are stored outside of their entry, see
- * ngx_mcds_body_cut.h.  Requests that need the same part at the same time share
- * one read of it.  Of each body only a window of parts is in memory or being
- * read.
+ * Reads the bodies of pages that are stored in parts, see ngx_mcds_body_cut.h.
+ * Requests that need the same part at the same time share one read of the part.
+ * Of each body only a window of parts is in memory or being read.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Checks whether all parts of a body are in memcached.
+ * Checks whether all parts of a page's body are in memcached.
  */
 
 
@@ -46,9 +46,9 @@ struct ngx_mcds_open_s {
     ngx_queue_t          openers;
     ngx_mcds_snapshot_t *snapshot;
     ngx_uint_t           n;           /* number of the body's first parts that
-                                         are read, into "slots"; of the others
-                                         it is only checked whether memcached
-                                         has them */
+                                         are read, into "slots"; of the other
+                                         parts it is only checked whether
+                                         memcached has them */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
     uint32_t             next;        /* number of the body's next part to look
                                          for in memcached */

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A body that is larger than an item is cut into parts, which are stored
- * outside of the entry, see ngx_mcds_part.h.
+ * The body of a page that is larger than an item of memcached is cut into
+ * parts, which are stored outside of the page's entry, see ngx_mcds_part.h.
  */
 
 

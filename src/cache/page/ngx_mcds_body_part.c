@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parts of bodies, in memory or being read, which requests share.
+ * The parts of pages' bodies in memory, or being read, which requests share.
  */
 
 

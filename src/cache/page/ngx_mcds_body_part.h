@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parts of bodies, see ngx_mcds_part.h, that this worker has in memory or
- * is reading.
+ * The parts of pages' bodies, see ngx_mcds_part.h, that this worker has in
+ * memory or is reading from memcached.
  */
 
 

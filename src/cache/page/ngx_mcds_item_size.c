@@ -11,8 +11,8 @@
 
 
 /*
- * the longest value of an item that memcached accepts with its default of -I,
- * less the header of the item and the longest key
+ * the largest item that memcached accepts with its default of -I, 1 MB, less
+ * room for the header of the item and the longest key, in bytes
  */
 #define NGX_MCDS_ITEM_SIZE_ITEM   (1024 * 1024 - 1024)
 
@@ -45,8 +45,8 @@ struct ngx_mcds_item_size_s {
                                            being asked to accept; 0: none */
     ngx_mcds_op_t              op;
     ngx_queue_t                tries;   /* callers that wait until memcached
-                                           has accepted or refused this
-                                           length */
+                                           has accepted or refused a value of
+                                           the length "tried" */
 };
 
 
@@ -196,7 +196,7 @@ ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
 /*
  * Finds out whether memcached accepts a length of a value: sends a value of the
  * next larger length in ngx_mcds_item_size_levels, so that the reply holds for
- * all lengths between two of these.
+ * all lengths between two of these levels.
  */
 
 static ngx_int_t

@@ -512,7 +512,7 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
         snapshot->len = value->len;
         ngx_memcpy(snapshot->data, value->data, value->len);
 
-        /* a worker that is killed here leaves no copy outside of the queue */
+        /* the queue first: a worker that is killed here leaks no page's copy */
 
         ngx_queue_insert_head(&ngx_mcds_local->lru, &snapshot->lru);
         ngx_memory_barrier();
@@ -686,7 +686,7 @@ ngx_mcds_local_alloc(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
             continue;
         }
 
-        /* a worker was killed while it added or dropped the copy */
+        /* a worker was killed while it added or dropped this copy of a page */
 
         ngx_queue_remove(q);
         ngx_slab_free_locked(shpool, snapshot);

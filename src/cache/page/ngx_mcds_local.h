@@ -2,11 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * The data about pages that the workers of a host share in their zone: the
- * worker that builds a page, which counts when memcached does not answer;
- * copies of pages; and counters of this host's purges.  A worker that is killed
- * leaves nothing locked: its claims are free as soon as another worker looks at
- * them, and they also expire.
+ * The data about pages that the workers of a host share in shared memory
+ * (mcds_zone): the claims to build pages, by which one worker of the host
+ * builds a page even if memcached does not answer; copies of pages; and
+ * counters of this host's purges.  A worker that is killed leaves nothing
+ * locked: its claims are free as soon as another worker looks at them, and they
+ * also expire.
  */
 
 
@@ -128,8 +129,8 @@ void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key);
  *
  *   NGX_OK        this worker has the claim; left->step is set if the last
  *                 build has failed
- *   NGX_BUSY      another worker has it, see left->build, and is told that a
- *                 worker waits
+ *   NGX_BUSY      another worker has the claim, see left->build, and is told
+ *                 that a worker waits
  *   NGX_ABORT     no worker may build for left->left ms
  *   NGX_DECLINED  the worker may build, but without a claim: there is no
  *                 mcds_zone or no room, this worker has the claim already, or
@@ -223,9 +224,9 @@ void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
 
 /*
  * Allocates zeroed shared memory in mcds_zone, dropping as many copies of pages
- * from it as necessary.  Returns NULL if there is not so much memory.  local
- * has these copies; it may be NULL, and ngx_mcds_local_attach() need not have
- * been called.
+ * from it as necessary.  Returns NULL if there is not so much memory.  "local",
+ * which has the copies of pages, may be NULL; ngx_mcds_local_attach() need not
+ * have been called.
  */
 
 void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,

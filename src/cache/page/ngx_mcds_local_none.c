@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stands in for ngx_mcds_local.c where "local" is left out: this host keeps no
- * copies, and its workers do not know of each other's builds.  The states of a
- * page ask for these at some thirty places, and each of them has a branch for
- * "nothing is known", which is all that is said here.
+ * Stands in for ngx_mcds_local.c in a build without "local" (MCDS_WITHOUT): the
+ * host keeps no copies of pages, and its workers do not know of each other's
+ * builds.  The code of pages calls these functions at some thirty places, and
+ * takes the branch for a host without a zone (mcds_zone) there.
  */
 
 

@@ -13,8 +13,8 @@
 
 
 /*
- * the tolerance in ms when the times of two items of memcached are compared,
- * as these times are computed as a difference
+ * the tolerance in ms when the times of two items of a page are compared, as
+ * each is computed: the time of the response less the time that the origin took
  */
 #define NGX_MCDS_NEWER_SLACK      3
 

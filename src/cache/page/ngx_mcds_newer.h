@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which of two items of a page is the newer one.  A server that was down may
- * have an old item, since it has missed the changes.
+ * Finds out which of two memcached items of a page is the newer one.  A server
+ * that was down may have an old item, since it has missed the changes.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The pages that a worker knows.
+ * The pages that a worker knows: those that requests use now, and those that
+ * the worker remembers.
  */
 
 

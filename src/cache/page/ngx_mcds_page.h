@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages and their builds: which request reads, builds or waits.  This layer
- * knows memcached and the other requests of this worker, but not HTTP.
+ * Pages and their builds: which request reads a page, builds it, or waits for
+ * it.  This layer knows memcached and the other requests of the worker, but not
+ * HTTP.
  */
 
 
@@ -179,11 +180,10 @@ ngx_int_t ngx_mcds_page_join(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
 
 
 /*
- * Returns a snapshot of the waiter's page, from a copy on this host, that may
- * be served without asking memcached, as waiter->local says, or NULL.  The
- * reference is the page's, not the caller's.  A page that each request must
- * revalidate is never returned: another request may have learned of a newer
- * one.
+ * Returns this worker's copy of the waiter's page, if the copy may be served
+ * without asking memcached, as waiter->local says, otherwise NULL.  Adds no
+ * reference.  A page that each request must revalidate is never returned:
+ * another request may have learned of a newer version of the page.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_known(ngx_mcds_waiter_t *waiter);
@@ -214,17 +214,17 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Asks to build the page of a waiter.  The outcome is:
+ * Asks whether the request of a waiter builds its page.  The outcome is:
  *
- *   BUILD    for one request among all hosts; while memcached does not
- *            answer, for one among the workers of this host
- *   OTHER    with enter->refresh: another request builds
+ *   BUILD    this request builds the page: one request among all hosts; while
+ *            memcached does not answer, one among the workers of this host
+ *   OTHER    with enter->refresh: another request builds the page
  *   FOUND    the page has changed since enter->cas; with waiter->built this is
  *            the page that the request has waited for
  *   PASS     the build that the request has waited for made no page that the
  *            request may use
  *   TIMEOUT  enter->wait is over, or too many requests wait
- *   AGAIN    see ngx_mcds_page_e
+ *   AGAIN    the page is to be looked up again, see ngx_mcds_page_e
  *
  * When a build has failed, and during the pause after that, the outcome is
  * OTHER with enter->refresh, TIMEOUT with a stale page, and ERROR otherwise.
@@ -257,8 +257,8 @@ void ngx_mcds_page_hand(ngx_mcds_waiter_t *from, ngx_mcds_waiter_t *to);
 
 /*
  * Returns the list of headers that the page of a waiter (a request) varies by,
- * see ngx_mcds_vary.h, if it varies and this worker remembers the list;
- * otherwise NULL.  The reference is the page's.
+ * see ngx_mcds_vary.h, if the page varies and this worker remembers the list;
+ * otherwise NULL.  Adds no reference.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_list(ngx_mcds_waiter_t *waiter);

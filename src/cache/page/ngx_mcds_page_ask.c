@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * One step of a build: memcached is asked for the lock and, after it on the
- * same connection, for the page.
+ * One step of the build of a page: memcached is asked for the page's lock and,
+ * after it on the same connection, for the page.
  */
 
 

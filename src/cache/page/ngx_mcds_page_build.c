@@ -16,14 +16,14 @@
 
 
 /*
- * the time for which a request does not try again to refresh a page whose lock
- * another one has held, ms
+ * the time for which requests do not try again to refresh a page, since another
+ * worker or host had the page's lock, ms
  */
 #define NGX_MCDS_HELD             100
 
 /*
- * the longest time for which a request does not try again to refresh a page
- * whose lock shows that another worker's build will take that long, ms
+ * the longest time for which requests do not try again to refresh a page whose
+ * lock shows that another worker's build will take that long, ms
  */
 #define NGX_MCDS_HELD_MAX         1000
 
@@ -255,9 +255,9 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 
 
 /*
- * Returns how long the pause lasts that the lock's item in memcached tells.
- * The clock of the host that wrote it may be ahead: no pause of this host's
- * configuration is longer than backoff_max.
+ * Returns how long the pause without builds of a page lasts that the item of
+ * the page's lock tells, ms.  The clock of the host that wrote the item may be
+ * ahead: no pause of this host's configuration is longer than backoff_max.
  */
 
 static ngx_msec_t

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The steps of a build, see ngx_mcds_page_state.h.
+ * The steps of the build of a page, see ngx_mcds_page_state.h.
  */
 
 

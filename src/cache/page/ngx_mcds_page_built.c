@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The end of a build, and stores without a build: the waiters get the page
- * first, then memcached.
+ * The end of the build of a page, and stores of pages without a build: first
+ * the waiting requests get the page, then memcached.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The end of a build, and stores of pages without a build.
+ * The end of the build of a page, and stores of pages without a build.
  */
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A page, of which each worker has one for each key, and the functions that the
- * files of the page core share.
+ * ngx_mcds_page_t, of which each worker has one for each key of a page that it
+ * knows, and the functions that the files about pages and builds share.
  */
 
 
@@ -68,9 +68,9 @@ struct ngx_mcds_page_s {
                                           the build replaces; 0: none */
     ngx_mcds_snapshot_t   *built;      /* the built page while it is being
                                           stored */
-    uint64_t               awaited;    /* id of the page's build that requests
-                                          wait for, here or elsewhere; 0:
-                                          unknown */
+    uint64_t               awaited;    /* id of the page's build, by this or
+                                          another worker, that requests wait
+                                          for; 0: unknown */
     uint64_t               before;     /* id of the page's build before the
                                           awaited one: requests may still find
                                           the page of that build */

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The request to build a page.
+ * Decides whether a request builds a page, or waits for another's build of it.
  */
 
 

@@ -60,7 +60,7 @@ void ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build);
 
 
 /*
- * Starts a pause without builds: for this many ms this worker does not build a
+ * Starts a pause without builds of a page: for "left" ms this worker builds no
  * page that replaces the version with the CAS page->base.
  */
 

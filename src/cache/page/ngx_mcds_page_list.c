@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The list of a page that varies, as a worker remembers it.  The list is used
- * if memcached confirms, in the turn of the event loop in which the variant is
- * read, that the list has not changed.
+ * The list of headers that a page varies by, as a worker remembers it.  The
+ * list is used if memcached confirms, in the turn of the event loop in which
+ * the variant is read, that the list has not changed.
  */
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The copies of pages that this worker keeps, and those in the zone of its
- * host, see ngx_mcds_local.h.
+ * The copies of pages that this worker keeps, and those in the shared memory
+ * (mcds_zone) of its host, see ngx_mcds_local.h.
  */
 
 
@@ -121,7 +121,7 @@ ngx_mcds_page_hold(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 }
 
 
-/* gives the copy to the other workers, unless the page has been purged */
+/* gives a page's copy to the other workers, unless the page has been purged */
 
 static void
 ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
@@ -136,7 +136,7 @@ ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 void
 ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    /* the copy in shared memory (mcds_zone) keeps its age */
+    /* the copy of the page in shared memory (mcds_zone) keeps its age */
 
     (void) ngx_mcds_page_hold(page, snapshot,
                               ngx_mcds_local_purges(page->place));

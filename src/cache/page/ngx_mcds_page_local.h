@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The copies of pages that this host keeps: in a worker and in the zone.
+ * The copies of pages that this host keeps in the memory of its workers and in
+ * shared memory (mcds_zone).
  */
 
 
@@ -44,8 +45,8 @@ void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page,
 
 
 /*
- * Call this when memcached has confirmed the copy of a page that this worker
- * keeps; "purges" is as above.
+ * Notes that memcached has confirmed the copy of a page that this worker keeps;
+ * "purges" is the page's purge counter when memcached was asked.
  */
 
 void ngx_mcds_page_keep_confirmed(ngx_mcds_page_t *page,
@@ -60,8 +61,8 @@ void ngx_mcds_page_drop(ngx_mcds_page_t *page);
 /*
  * Returns the copy of a page in this worker or in the shared memory zone
  * (mcds_zone) that was made from the memcached item with the id item_id, or
- * from any item if item_id is NULL.  Returns NULL if there is none.  The
- * reference is the page's.
+ * from any item if item_id is NULL.  Returns NULL if there is no such copy.
+ * Adds no reference.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
@@ -70,7 +71,7 @@ ngx_mcds_snapshot_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
 
 /*
  * Returns the copy of a page to use while memcached does not answer, or NULL.
- * The reference is the page's.
+ * Adds no reference.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);

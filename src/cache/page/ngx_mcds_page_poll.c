@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * While requests wait for the build of another worker or host, or for a store,
- * the worker looks for the page from time to time.
+ * While requests wait for the build of a page by another worker or host, or for
+ * its store, the worker looks for the page from time to time.
  */
 
 
@@ -51,8 +51,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     if (page->state == NGX_MCDS_STORING) {
 
         /*
-         * the page has a body in parts that is not yet stored completely: the
-         * waiting requests get the page when it is
+         * page->built NULL: not all parts of the page's body are stored yet,
+         * and the waiting requests get the page when they are
          */
 
         if (page->built) {

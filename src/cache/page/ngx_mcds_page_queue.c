@@ -169,9 +169,9 @@ ngx_mcds_page_paced_elsewhere(ngx_mcds_page_t *page,
 
 
 /*
- * Returns the outcome of a lookup or wait for one request.  An unsigned entry
- * that says that the page is not cacheable (hit-for-miss) does not send
- * requests to the origin.
+ * Returns the outcome of the lookup of a page, or of the wait for it, for one
+ * request.  An unsigned entry that says that the page is not cacheable
+ * (hit-for-miss) does not send requests to the origin.
  */
 
 static ngx_uint_t
@@ -299,8 +299,8 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 
 
 /*
- * Requests without a stale page ignore the pause after a failed build of the
- * page, but not the page's lock.
+ * Returns 0 for a request without a stale page, which ignores the pause after a
+ * failed build of the page, but not the page's lock.
  */
 
 ngx_uint_t

@@ -25,8 +25,8 @@
 
 /*
  * Puts a waiter into the queue of the requests that wait for its page.
- * Returns NGX_DECLINED if this request has no time to wait, or if too many
- * wait.
+ * Returns NGX_DECLINED if the request has no time to wait, or if too many
+ * requests wait.
  */
 
 ngx_int_t ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter);
@@ -124,7 +124,7 @@ ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_waiter_t *waiter);
 
 /*
  * Sets the timer after which memcached is asked again for the page that
- * another worker builds, unless already set.
+ * another worker builds, unless the timer is already set.
  */
 
 void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);

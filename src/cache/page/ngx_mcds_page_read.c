@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Reads of pages.  The requests of one turn of the event loop share a read.
+ * Reads of pages from memcached.  The requests of one turn of the event loop
+ * share the read of a page.
  */
 
 
@@ -337,7 +338,8 @@ ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
 
 
 /*
- * Warns about a memcached with -C, where a changed page cannot be recognized.
+ * Warns once about a memcached that was started with -C: it gives no CAS, so
+ * that a changed page cannot be recognized.
  */
 
 static void

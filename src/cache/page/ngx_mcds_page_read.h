@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The read of a page.
+ * The read of a page from memcached, which requests share.
  */
 
 

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stores of pages.  If the body was split, or memcached refuses the page as a
- * whole, the parts are stored before the page.
+ * Stores of pages in memcached.  If the body of a page was split, or memcached
+ * refuses the page as a whole, the parts of the body are stored before the
+ * page.
  */
 
 
@@ -184,7 +185,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
         if (store->ttl) {
 
-            /* the parts of the body must not stay longer than the page */
+            /* the parts of a body must not stay longer than their page */
 
             ngx_mcds_store_lost(store);
         }
@@ -274,7 +275,7 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 /*
  * Removes the new parts of the body of a page that was not stored, or not for
- * long.  A renewed page shares the parts of the page in memcached; these stay.
+ * long.  The parts of a renewed page stay: the page in memcached has them, too.
  */
 
 static void

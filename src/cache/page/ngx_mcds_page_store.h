@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The store of a page, while it is under way.
+ * The store of a page in memcached, while it is under way.
  */
 
 

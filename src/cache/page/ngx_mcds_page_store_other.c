@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * How a store treats another page that was stored meanwhile.
+ * How the store of a page treats another version of the page, which another
+ * worker or host has stored meanwhile.
  */
 
 

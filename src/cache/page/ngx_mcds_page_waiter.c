@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The place of a request at a page, see ngx_mcds_page.h.
+ * Waiters: requests join the page that they look up, build or wait for, and
+ * leave it; see ngx_mcds_page.h.
  */
 
 

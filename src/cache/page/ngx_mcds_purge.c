@@ -75,7 +75,8 @@ static void ngx_mcds_purge_free(ngx_mcds_purge_t *purge);
 
 
 /*
- * the failed purges of pages that this worker repeats, and how many they are
+ * the failed purges of pages that this worker repeats: how many they are, how
+ * many of them are under way, and the bytes of their keys
  */
 
 static ngx_queue_t  ngx_mcds_purge_waiting;

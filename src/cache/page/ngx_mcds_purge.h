@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Purging a page, for all hosts at once.  When the handler is called, the
- * workers of this host no longer serve their copies of the page without asking
- * memcached.
+ * Purging a page, for all hosts at once.  When the handler of the purge is
+ * called, the workers of this host no longer serve their copies of the page
+ * without asking memcached.
  *
  * The item of the page is not just deleted: another item, with another CAS,
  * takes its place, so that a build that began before the purge cannot store its
@@ -92,7 +92,8 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
  * failed, is repeated when all servers of the key are up, at increasing
  * intervals, for NGX_MCDS_PURGE_PATIENCE ms; then a page that was stored
  * meanwhile is purged, too.  A failed purge beyond NGX_MCDS_PURGE_LATE is
- * logged and not repeated.
+ * logged and not repeated.  Parameters and result are as with
+ * ngx_mcds_purge_key().
  */
 
 ngx_int_t ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key,

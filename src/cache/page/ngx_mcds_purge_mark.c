@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The value that a purge stores under the key: the page with a mark, or a
- * tombstone.
+ * The value that a purge stores under the key of a page: the page, marked as
+ * invalidated, or a purge mark without the page (tombstone).
  */
 
 

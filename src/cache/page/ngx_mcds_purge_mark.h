@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A purge that is under way, and the value that it stores under the key.
+ * A purge of a page that is under way, and the value that the purge stores
+ * under the page's key.
  */
 
 
@@ -69,9 +70,10 @@ typedef struct {
 
 
 /*
- * Returns the page, or its list of headers, that memcached has in result,
- * marked as invalidated, and sets purge->found.  Returns NULL if a purge mark
- * without a page (tombstone) is to replace the item; then purge->cut is set.
+ * Returns a copy of the page, or its list of headers, that memcached has in
+ * result, marked as invalidated, and sets purge->found.  Returns NULL if a
+ * purge mark without a page (tombstone) is to replace the item, also if out of
+ * memory; purge->cut is then how the body of a page to delete is cut.
  */
 
 ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,

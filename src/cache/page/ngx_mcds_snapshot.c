@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * Pages as they were read or built, shared by all requests that use them; and
- * the lists of pages that vary, which a worker remembers.
+ * the lists of headers that pages vary by, which a worker remembers.
  */
 
 

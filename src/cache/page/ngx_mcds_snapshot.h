@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Copies: pages as they were read or built, shared by all requests that use
- * them.
+ * Snapshots of pages: the pages in this worker's memory as they were read or
+ * built, shared by all requests that use them.
  */
 
 
@@ -75,8 +75,9 @@ void ngx_mcds_snapshot_unref(ngx_mcds_snapshot_t *snapshot);
 
 /*
  * Returns NGX_OK if one of secrets, the keys of mcds_cache_hmac_key, has signed
- * the page in the snapshot, or if secrets is NULL.  Otherwise returns
- * NGX_DECLINED; then only the CAS of the snapshot may be used.
+ * the page in the snapshot, if secrets is NULL, or for a purge mark without a
+ * page, which has no signature.  Otherwise returns NGX_DECLINED; then only the
+ * CAS of the snapshot may be used.
  */
 
 ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
@@ -85,8 +86,8 @@ ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
 
 /*
  * Returns NGX_OK if a page's snapshot is signed with a key of
- * mcds_cache_hmac_key of any of these waiting requests.  Otherwise not even the
- * parts of its body are checked.
+ * mcds_cache_hmac_key of any request in the queue "waiters", NGX_DECLINED
+ * otherwise: then not even the parts of the page's body are to be checked.
  */
 
 ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
@@ -94,10 +95,11 @@ ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Creates a snapshot of a page from its value, and takes a reference of the
- * value.  item_id is the id of the page's item in memcached, or NULL if
- * unknown.  Returns NULL, and logs this, if the value is not a valid entry;
- * also returns NULL if out of memory.
+ * Creates a snapshot of a page from its value, with one reference, and takes a
+ * reference of the value.  item_id is the id of the page's item in memcached,
+ * or NULL if unknown.  Returns NULL, and logs this, if the value is not a valid
+ * entry of the page, or is one that this worker cannot use; also returns NULL
+ * if out of memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_create(ngx_mcds_page_t *page,

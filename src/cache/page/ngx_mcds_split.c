@@ -2,6 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
+ * The body of a page on its way into memcached, in parts (pieces):
+ *
  *   append: pieces are cut ---> some are sent ---> answered: freed, or kept
  *        ^                                       |
  *        +--- cut again, with a new generation <-+ all too large
@@ -377,8 +379,8 @@ ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Cuts a whole body that is being stored again, into smaller parts, as
- * memcached has refused the length of a part.
+ * Cuts the bytes of a body that have arrived into smaller parts, to store these
+ * from the first one on, as memcached has refused the length of a part.
  */
 
 static void
@@ -457,9 +459,9 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
     } else if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
 
         /*
-         * the body of a page is not stored; this is logged with the level info
-         * if memcached did not answer, which its client has logged already,
-         * and by the caller if a part is too large and all are still in memory
+         * the body of a page is not stored: if memcached did not answer, that
+         * is logged already, so the level is info here; if a part is too large
+         * and all parts are still in memory, the store of the page logs it
          */
 
         level = ngx_mcds_answered(rc) ? NGX_LOG_WARN : NGX_LOG_INFO;

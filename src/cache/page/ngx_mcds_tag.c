@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The queries of one request about the tags of a page.
+ * The queries of one request to memcached about the tags of a page.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Purges of all pages of a record, see ngx_mcds_tag.h.
+ * Purges of all pages with a tag, of a host, or of all pages, see
+ * ngx_mcds_tag.h.
  */
 
 

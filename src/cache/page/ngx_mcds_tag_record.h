@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The purge counter and the purge records of a server, see ngx_mcds_tag.h.
+ * The purge counter of a memcached server, and its records of the purges by
+ * tag, see ngx_mcds_tag.h.
  */
 
 
