@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The format of a page, and of marks in its place, as stored in memcached.
+ * The format in which memcached has a page, or a mark in its place (not
+ * cacheable, purged, or a list of headers that the page varies by).
  */
 
 
@@ -279,8 +280,8 @@ size_t ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n);
 
 
 /*
- * Finds the first extension of this type in the entry of a page.  Returns
- * NGX_DECLINED if there is none.
+ * Finds the first extension of this type in the entry of a page, and sets data,
+ * which points into the entry.  Returns NGX_DECLINED if there is none.
  */
 
 ngx_int_t ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type,

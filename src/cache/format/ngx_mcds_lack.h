@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Features of entries that MCDS_WITHOUT has left out of this build, see
- * docs/building.md.
+ * The features that an entry of a page may need, and that MCDS_WITHOUT has left
+ * out of this build of mcds, see docs/building.md.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parts of a body that is too large for one item.
+ * The parts of a page's body that is too large for one item of memcached.
  */
 
 

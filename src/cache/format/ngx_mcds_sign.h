@@ -5,9 +5,9 @@
  * Signed pages: only a host that knows a secret can write them.  The signature
  * is the HMAC-SHA-256 of the whole item, in which the 32 bytes of the signature
  * and the checksum count as 0.  For a page the signature is the data of the
- * extension NGX_MCDS_ENTRY_EXT_SIGN.  For a part it is in the header, and also
- * covers the key of the page, which is appended to the item; together with the
- * generation this binds the part to its page.
+ * extension NGX_MCDS_ENTRY_EXT_SIGN.  For a part of a body the signature is in
+ * the part's header, and also covers the key of the page, which is appended to
+ * the item; key and generation bind the part to its page.
  */
 
 
