@@ -140,8 +140,8 @@ ngx_mcds_clock(ngx_msec_t msec)
     now = (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 
     /*
-     * a 32-bit time, msec, wraps around after 49 days: it is extended to the
-     * 64-bit time with these low bits that is nearest to the current one
+     * a 32-bit time, msec, wraps around after 49 days: of all 64-bit times with
+     * the same low 32 bits, the one nearest to the current time is meant
      */
 
     return now + (int32_t) (msec - (uint32_t) now);

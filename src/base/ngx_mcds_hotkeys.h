@@ -39,7 +39,7 @@
  */
 #define NGX_MCDS_HOTKEYS_KEY      120
 
-/* the number of hot keys shown */
+/* the number of hot keys of a kind that the status shows */
 #define NGX_MCDS_HOTKEYS_TOP      20
 
 
@@ -138,7 +138,7 @@ void ngx_mcds_hotkeys_destroy(ngx_mcds_hotkeys_t *hotkeys);
 
 /*
  * Counts a request for the key, which is copied, in the hot keys of this
- * worker.  An empty key is ignored.
+ * worker.  kind is ngx_mcds_hotkeys_kind_e.  An empty key is ignored.
  */
 
 void ngx_mcds_hotkeys_add(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
@@ -147,7 +147,8 @@ void ngx_mcds_hotkeys_add(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
 
 /*
  * Notes the current value of a hot key that was just added, such as that of a
- * counter.  A key that is too long to be stored in full gets no value.
+ * counter.  A key of NGX_MCDS_HOTKEYS_KEY bytes or more gets no value, as all
+ * keys with this beginning are counted together.
  */
 
 void ngx_mcds_hotkeys_note(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Untrusted text in JSON.
+ * Writes untrusted text as JSON.
  */
 
 

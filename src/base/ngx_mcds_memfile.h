@@ -2,12 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * Values in files of memory, so that the kernel can send their bytes with
- * sendfile(), which does not copy them.  See memfd_create(2).
+ * Values of memcached in files in memory (memfd), so that the kernel can send
+ * their bytes with sendfile(), which does not copy them.  See memfd_create(2).
  *
  * Each value has a file of its own, sealed before the value is used: its bytes
  * never change, however long a socket still refers to them.  The process maps
- * the file privately; whoever needs the bytes in memory, such as a filter or
+ * the file privately; code that needs the bytes in memory, such as a filter or
  * TLS, reads them there.
  */
 

@@ -2,12 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- * The history of this host's sums: one sample a minute for the last hour, so
- * that the live page can show figures from before it was opened.
+ * The history of this host's statistics: one sample of their sums a minute for
+ * the last hour, so that the live page can show figures from before it was
+ * opened.
  *
  * The samples are in shared memory.  The first worker that flushes its sums in
- * a minute takes a sample of the sums before.  A minute in which no worker
- * flushed has no sample: the next sample has the same sums.
+ * a minute takes a sample of the sums as they were before its flush.  A minute
+ * in which no worker flushed has no sample: the next sample has the same sums.
  */
 
 

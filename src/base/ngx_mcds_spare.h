@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memory of values that are not used any longer.  A worker keeps it for the
- * next values: the allocator would return it to the system, which zeroes each
- * page that a value touches again.
+ * The freed memory of values.  A worker keeps this memory for later values: the
+ * allocator would return it to the system, which zeroes each page that a value
+ * touches again.
  *
  * Bounds.  A worker keeps memory of 1 KB to 2 MB a piece, and
  * NGX_MCDS_SPARE_SIZE bytes at most; it frees whatever exceeds that.  It also
@@ -13,7 +13,7 @@
  *
  * A worker keeps nothing by default, and nothing in builds that have an
  * allocation for each object of a pool (NGX_DEBUG_PALLOC) or under
- * MALLOC_PERTURB_: there, the use of freed memory is to be seen.
+ * MALLOC_PERTURB_, which are to show the use of freed memory.
  */
 
 
@@ -36,8 +36,8 @@
 
 
 /*
- * Sets the bound of the freed memory that a worker keeps, before the first
- * value is allocated; later calls do nothing.
+ * Sets the bound of the freed memory that a worker keeps, in bytes, before the
+ * first value is allocated; later calls do nothing.
  */
 
 void ngx_mcds_spare_init(size_t max);

@@ -263,8 +263,8 @@ typedef struct {
     uint64_t                 connections;
     uint64_t                 open;      /* number of workers whose breaker is
                                            open */
-    uint64_t                 open_since;  /* when the first of these workers'
-                                             breakers opened */
+    uint64_t                 open_since;  /* when the first breaker of a worker
+                                             opened that is still open */
     uint64_t                 retry;     /* time of the earliest of the workers'
                                            next probes */
     uint64_t                 usage[NGX_MCDS_USAGE_LAST];
@@ -420,7 +420,8 @@ void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
 
 /*
  * Returns 1 for one worker in each second, which is to ask the server for its
- * memory usage; 0 for all others, and without shared memory.
+ * memory usage; 0 for all other workers, and without shared memory.  now is in
+ * seconds since the epoch.
  */
 
 ngx_uint_t ngx_mcds_stat_ask(ngx_mcds_stat_t *stat, time_t now);
