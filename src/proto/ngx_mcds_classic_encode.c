@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The encoder of the classic protocol.
+ * Encodes commands of the classic protocol of memcached.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parser of the classic protocol.
+ * Parses replies of the classic protocol of memcached.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Private to proto/: functions shared by the meta and the classic protocol.
+ * Private to proto/: functions that the meta and the classic protocol of
+ * memcached share.
  */
 
 

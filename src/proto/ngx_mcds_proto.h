@@ -30,7 +30,7 @@
 
 
 typedef enum {
-    NGX_MCDS_GET = 0,             /* mg */
+    NGX_MCDS_GET = 0,             /* mg: get fields of an item */
     NGX_MCDS_SET,                 /* ms: store the value in any case */
     NGX_MCDS_ADD,                 /* ms ME: store the value only if the key is
                                      absent */
@@ -40,10 +40,10 @@ typedef enum {
                                      with initial */
     NGX_MCDS_DECR,                /* ma MD: subtract from a counter, which never
                                      falls below 0 */
-    NGX_MCDS_DELETE,              /* md */
+    NGX_MCDS_DELETE,              /* md: delete an item */
     NGX_MCDS_TOUCH,               /* mg T: set the time to live of an item */
-    NGX_MCDS_NOOP,                /* mn */
-    NGX_MCDS_GET_VERSION,         /* version */
+    NGX_MCDS_NOOP,                /* mn: no operation, only a reply */
+    NGX_MCDS_GET_VERSION,         /* version: ask for the server's version */
     NGX_MCDS_STATS                /* the command stats, whose reply is the
                                      classic one also with the meta commands */
 } ngx_mcds_verb_e;
@@ -177,7 +177,8 @@ ngx_int_t ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b);
 
 
 /*
- * The classic protocol.  It has the same commands, but differs as follows:
+ * The classic protocol.  It has the commands of the meta protocol, but differs
+ * as follows:
  *
  * GET      "get", or "gets" if the CAS value is requested; the reply always
  *          has the value, and never the time to live;
