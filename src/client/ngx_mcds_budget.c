@@ -12,15 +12,16 @@
 
 
 /*
- * How much later than the timeout of the pool the first wait of a request for
- * memcached ends, in milliseconds: an operation that takes the whole timeout
- * ends by itself before that.
+ * The milliseconds that are added to the pool's timeout for the first wait of a
+ * request for memcached: an operation in memcached that takes the whole timeout
+ * ends by itself before the request's wait does.
  */
 #define NGX_MCDS_WAIT_SLACK       5
 
 /*
- * The minimum wait for memcached, in milliseconds, of a request that has spent
- * its budget of time for such waits: enough for the reply of a healthy server.
+ * The minimum time, in milliseconds, that a request waits for memcached even if
+ * the request's budget of time for its waits is spent: enough for the reply of
+ * a healthy server.
  */
 #define NGX_MCDS_WAIT_LEAST       2
 
@@ -31,8 +32,8 @@ static void ngx_mcds_wait_handler(ngx_event_t *ev);
 
 
 /*
- * the waits of this worker's requests for memcached; the first one has the
- * earliest deadline
+ * the waits of this worker's requests for memcached, in the order of their
+ * deadlines
  */
 
 static ngx_queue_t  ngx_mcds_waits;
@@ -117,8 +118,8 @@ ngx_mcds_wait_insert(ngx_mcds_wait_t *wait)
         ngx_mcds_timer_init(&ngx_mcds_wait_event, ngx_mcds_wait_handler);
 
         /*
-         * an operation in memcached delays the exit of a worker, a request that
-         * waits for it does not
+         * the timer that ends requests' waits for memcached need not delay the
+         * exit of a worker: the operations in memcached delay the exit
          */
 
         ngx_mcds_wait_event.cancelable = 1;

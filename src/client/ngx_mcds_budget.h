@@ -27,7 +27,10 @@
 typedef struct ngx_mcds_wait_s  ngx_mcds_wait_t;
 
 
-/* the time that one request may wait for memcached; zeroed at first */
+/*
+ * the budget of time that one request has for all its waits for memcached;
+ * zeroed at first
+ */
 
 typedef struct {
     /* longest timeout of the request's waits for memcached so far */

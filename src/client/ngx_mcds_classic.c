@@ -97,7 +97,7 @@ ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
 }
 
 
-/* returns 1 if the request takes more than one command of this protocol */
+/* returns 1 if the classic protocol takes several commands for the request */
 
 static ngx_uint_t
 ngx_mcds_classic_needed(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
@@ -220,7 +220,7 @@ ngx_mcds_classic_free(ngx_mcds_steps_t *steps)
 }
 
 
-/* sends the next command of an operation that takes several */
+/* sends the next command of an operation that takes several commands */
 
 static void
 ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
@@ -288,8 +288,8 @@ ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step)
 
 
 /*
- * The time of an operation of several steps is over.  Other operations of the
- * connection may be on time, so only this one ends.
+ * Ends an operation of several commands whose time is over.  The connection is
+ * not closed, as other operations on it may still be in time.
  */
 
 static void
@@ -391,9 +391,9 @@ ngx_mcds_classic_changed(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
         && steps->server->pool->no_ttl)
     {
         /*
-         * "cas" with a lifetime in the past, which stands for a deletion with a
-         * condition, has left an empty item on this server, which knows no
-         * lifetimes: the item is deleted; another deletion of it is as good
+         * "cas" with a lifetime in the past stands for a deletion with a
+         * condition; as this server knows no lifetimes, the "cas" has left an
+         * empty item, which is now deleted without a condition
          */
 
         req->cas = 0;

@@ -32,8 +32,8 @@
 
 
 /*
- * Submits a request that takes more than one command, like
- * ngx_mcds_server_submit().
+ * Submits a request that takes more than one command of the classic protocol to
+ * the given server; otherwise like ngx_mcds_server_submit().
  */
 
 void ngx_mcds_classic_submit(ngx_mcds_server_t *server,
@@ -41,8 +41,8 @@ void ngx_mcds_classic_submit(ngx_mcds_server_t *server,
 
 
 /*
- * Frees all operations of several commands in a pool, without calling a
- * handler.
+ * Frees all operations of a pool that take several commands of the classic
+ * protocol, without calling a handler.
  */
 
 void ngx_mcds_classic_exit(ngx_mcds_pool_t *pool);

@@ -64,8 +64,9 @@ struct ngx_mcds_pool_s {
     ngx_msec_t            timeout;      /* timeout of an operation in the
                                            pool */
     ngx_msec_t            connect_timeout;
-    ngx_uint_t            max_fails;    /* failures that open a server's
-                                           breaker; 0: it never opens */
+    ngx_uint_t            max_fails;    /* number of consecutive failures that
+                                           opens a server's circuit breaker; 0:
+                                           the breaker never opens */
     ngx_msec_t            fail_timeout;
     ngx_uint_t            max_pending;  /* maximum of pending operations on a
                                            connection */

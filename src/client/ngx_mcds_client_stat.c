@@ -18,8 +18,8 @@
 
 
 /*
- * the maximum age of a displayed number of the statistics, in milliseconds; a
- * worker that is killed loses the changes of this time
+ * the interval at which a worker flushes changes of its statistics to shared
+ * memory, in milliseconds; a worker that is killed loses those not yet flushed
  */
 #define NGX_MCDS_FLUSH_INTERVAL   50
 

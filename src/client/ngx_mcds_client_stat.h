@@ -64,7 +64,8 @@ void ngx_mcds_client_stat_lost(ngx_mcds_server_t *server, ngx_uint_t rc);
 
 /*
  * Records in the statistics that the server's breaker opens or closes.  Returns
- * 1 if this is news for the host, see ngx_mcds_stat_breaker().
+ * 1 if the error log is to report the change once for the whole host, see
+ * ngx_mcds_stat_breaker().
  */
 
 ngx_uint_t ngx_mcds_client_stat_breaker(ngx_mcds_server_t *server,

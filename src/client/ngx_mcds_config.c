@@ -93,8 +93,8 @@ ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
     pool->memcached = mc;
 
     /*
-     * libmemcached's default timeouts of seconds are too long for a site: they
-     * are not used
+     * libmemcached's default timeouts of seconds are too long for a site: only
+     * timeouts that the configuration string sets are used
      */
 
     ms = memcached_behavior_get(mc, MEMCACHED_BEHAVIOR_POLL_TIMEOUT);

@@ -317,7 +317,7 @@ ngx_mcds_conn_retire(ngx_mcds_conn_t *conn)
 
 
 /*
- * Sends the pending reads of a lost connection again on another connection.
+ * Closes a lost connection, and sends its pending reads again on a new one.
  * Changes are not sent again, as the server may have executed them.
  */
 
@@ -640,8 +640,8 @@ ngx_mcds_conn_flush_handler(ngx_event_t *ev)
     conn = ev->data;
 
     /*
-     * defer the sending of commands: other posted events may push more
-     * commands, which are then sent in the same write
+     * defer the sending of commands to memcached: other posted events may queue
+     * more commands, which are then sent in the same write
      */
 
     if (!conn->deferred && !ngx_queue_empty(&ngx_posted_events)) {
@@ -837,9 +837,9 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
 
 /*
- * Sets the timer of a connection.  The timer is not reset while operations come
- * and go: its handler looks for the nearest deadline.  Only the timer of
- * "keepalive" is replaced, if it is later than the deadline of an operation.
+ * Sets the timer of a connection to the earliest deadline.  A timer that ends
+ * earlier is not reset, as operations come and go: its handler looks for the
+ * earliest deadline again.
  */
 
 void
@@ -917,7 +917,7 @@ ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)
 /*
  * Returns 1 if the timer of the connection must not delay the exit of the
  * worker: the connection is idle, or has only the probe of a server that is
- * down.  While something else delays the exit, the worker continues to probe.
+ * down.  While another timer delays the exit, the worker continues to probe.
  */
 
 static ngx_uint_t

@@ -59,8 +59,8 @@ struct ngx_mcds_conn_s {
     uint64_t                pushed;      /* when the first command of this turn
                                             of the event loop was queued,
                                             microseconds */
-    uint64_t                received;    /* when data was last received,
-                                            microseconds */
+    uint64_t                received;    /* when data was last received from the
+                                            server, microseconds */
 
     /*
      * The exchanges of the connection, each a command and its expected reply,
@@ -156,8 +156,9 @@ struct ngx_mcds_server_s {
     unsigned                down:1;      /* the breaker is open, or the server
                                             is down by configuration */
     unsigned                unsupported:1;
-    unsigned                told:1;      /* that the server fails was logged,
-                                            and it has not replied since */
+    unsigned                told:1;      /* a failure of the server was logged,
+                                            and the server has not replied
+                                            since */
     unsigned                mute:1;      /* the server does not support
                                             "stats" */
 };
@@ -199,8 +200,8 @@ struct ngx_mcds_exchange_s {
 
 
 /*
- * the first exchange (a command and its reply) of a connection: its reply comes
- * next.  The connection must have an exchange.
+ * the first exchange (a command and its reply) of a connection, whose reply the
+ * server sends next.  The connection must have an exchange.
  */
 
 #define ngx_mcds_conn_head(conn)                                              \
@@ -244,8 +245,9 @@ void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 
 
 /*
- * Closes a connection that the server had closed as idle, which is no failure:
- * pending GETs are sent once more on a new connection.
+ * Closes a connection that was lost without a failure of the server, such as
+ * one that the server had closed as idle: pending GETs are sent once more on a
+ * new connection, all other operations fail.
  */
 
 void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);
@@ -265,9 +267,9 @@ void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 
 
 /*
- * Makes a connection ready for commands after a correct greeting, and sends
- * those that wait.  This and the following functions are called by the files
- * that implement a connection.
+ * Makes a connection ready for commands, after the server has replied to the
+ * greeting ("version"), and sends the queued commands.  This and the following
+ * functions are called by the files that implement a connection.
  */
 
 void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
@@ -289,8 +291,8 @@ void ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn);
 
 
 /*
- * Receives from the server into the buffer to which the next bytes belong.  The
- * result is that of c->recv().
+ * Receives from the server into the buffer of reply lines or, if the next bytes
+ * belong to a large value, into its buffer.  Returns the result of c->recv().
  */
 
 ssize_t ngx_mcds_reply_recv(ngx_mcds_conn_t *conn);

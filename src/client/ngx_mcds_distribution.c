@@ -151,7 +151,8 @@ ngx_mcds_distribution_eject(ngx_mcds_pool_t *pool, ngx_uint_t n,
 
     /*
      * libmemcached ejects a server from its ring until the server's retry time,
-     * which here never comes; if all servers are ejected the ring stays
+     * which for a server that is down is set to never; if all servers are
+     * ejected, libmemcached does not change the ring
      */
 
     memcached_instance_next_retry(memcached_server_instance_by_position(mc, n),
@@ -353,8 +354,8 @@ ngx_mcds_distribution_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
 
 /*
- * hashes the address of a server as an upstream does: host, zero, port; IPv6 in
- * brackets, always with a port
+ * hashes the address of a server as "hash ... consistent" of nginx does: host,
+ * a zero byte, port; an IPv6 host is in brackets, and always has a port
  */
 
 static uint32_t
@@ -392,8 +393,8 @@ ngx_mcds_distribution_hash_server(ngx_mcds_server_t *server)
 
 
 /*
- * compares two points of the ring; a point of two servers belongs to the one
- * that comes first in the pool
+ * compares two points of the ring; of two servers with the same point, the one
+ * that comes first in the pool gets it
  */
 
 static int ngx_libc_cdecl

@@ -42,8 +42,9 @@ void ngx_mcds_distribution_cleanup(ngx_mcds_pool_t *pool);
 
 
 /*
- * Returns the index of the server of a key, of 1 to 250 bytes without the
- * pool's prefix.  movable: ejected servers are skipped.
+ * Returns the index in the pool of the server that stores a key; the key has 1
+ * to 250 bytes, without the pool's prefix.  With movable, the key of an ejected
+ * server goes to another server.
  */
 
 ngx_uint_t ngx_mcds_distribution_get(ngx_mcds_pool_t *pool, u_char *key,
@@ -51,8 +52,9 @@ ngx_uint_t ngx_mcds_distribution_get(ngx_mcds_pool_t *pool, u_char *key,
 
 
 /*
- * With pool->eject: ejects the server of an index from the ring, or takes it
- * back.  The other servers share its part of the ring; no other key moves.
+ * With pool->eject: ejects server n of the pool from the ring if down is 1, or
+ * takes it back.  The other servers share the keys of an ejected server; no
+ * other key moves.
  */
 
 void ngx_mcds_distribution_eject(ngx_mcds_pool_t *pool, ngx_uint_t n,

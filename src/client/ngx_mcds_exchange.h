@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Private to client/: one command on a connection, and its reply.
+ * Private to client/: an exchange, one command on a connection and its reply.
  */
 
 
@@ -18,9 +18,9 @@
 
 /*
  * Executes an operation as a single exchange, a command and its reply, with
- * either protocol.  The result is that of the exchange; if the command cannot
- * be queued, it is DOWN or BUSY, from a posted event.  op may be NULL if the
- * result is not needed.
+ * either protocol.  The operation's result is that of the exchange; if the
+ * command cannot be queued, the result is DOWN or BUSY, from a posted event.
+ * op may be NULL if the result is not needed.
  */
 
 void ngx_mcds_exchange_submit(ngx_mcds_server_t *server,
@@ -39,8 +39,9 @@ ngx_mcds_exchange_t *ngx_mcds_exchange_create(ngx_mcds_pool_t *pool,
 
 
 /*
- * Queues the exchange, a command and its reply, on a connection of the server,
- * and takes it over.  ex may be NULL: the result of the operation is BUSY.
+ * Queues the exchange, a command and its reply, on a connection of the server;
+ * the exchange then belongs to the connection.  If ex is NULL, the result of
+ * the operation is BUSY.
  */
 
 void ngx_mcds_exchange_start(ngx_mcds_server_t *server,

@@ -31,8 +31,8 @@ typedef struct {
     ngx_mcds_server_t     *server;
 
     /*
-     * the part of an operation on replicas that this server does, active while
-     * the command for the server is under way
+     * the operation on this server, one of those that hold replicas of the key;
+     * active while the command for the server is under way
      */
     ngx_mcds_op_t          op;
 
@@ -156,9 +156,9 @@ void ngx_mcds_replica_newest(ngx_mcds_group_t *group);
 
 /*
  * Raises a counter that the replica "low" has started anew, or lacks, to the
- * current value on the replica "high".  This is done some seconds after the
- * call, when the operation may have ended: of the operation, only the key is
- * used, which is copied.
+ * current value on the replica "high".  The counter is raised some seconds
+ * after the call, when the operation on replicas (the group) may have ended: of
+ * the group, only the key is used, which is copied.
  */
 
 void ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,

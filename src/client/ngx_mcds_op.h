@@ -84,8 +84,8 @@ typedef struct {
     ngx_msec_t            within;
 
     /*
-     * The maximum length of the value that a GET returns; a longer one is
-     * TOO_LARGE.
+     * The maximum length of the value that a GET returns, in bytes; with a
+     * longer value the result of the GET is TOO_LARGE.
      */
     size_t                limit;
 
@@ -104,8 +104,9 @@ typedef struct {
                                            the server */
     unsigned              bulk:1;       /* a large reply is expected: use the
                                            connection for large values */
-    unsigned              number:1;     /* GET of a counter: on replicas, gets
-                                           the largest of their numbers */
+    unsigned              number:1;     /* GET of a counter: on replicas, the
+                                           result is the largest number of all
+                                           servers */
     unsigned              single:1;     /* the item is stored on one server, not
                                            on replicas */
     unsigned              every:1;      /* SET, ADD and INCR are done only if
@@ -119,8 +120,8 @@ typedef struct {
 
 
 /*
- * in the field "has" of the result of INCR or DECR with the classic protocol:
- * the counter was missing, and has been created
+ * a flag in the field "has" of the result of INCR or DECR with the classic
+ * protocol: the counter was missing, and the operation has created it
  */
 #define NGX_MCDS_CREATED  0x100
 
@@ -238,8 +239,9 @@ void ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,
 
 
 /*
- * Submits an operation to the server of this index in the pool, regardless of
- * the key and of whether the server is ejected.
+ * Submits an operation to server n of the pool, n being an index from 0,
+ * regardless of the key and of whether the server is ejected.  Otherwise as
+ * ngx_mcds_submit().
  */
 
 void ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
@@ -254,7 +256,7 @@ void ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
 ngx_uint_t ngx_mcds_first(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
 
 
-/* Returns 1 if the server of this index is down by configuration. */
+/* Returns 1 if server n of the pool is down by configuration. */
 
 ngx_uint_t ngx_mcds_disabled(ngx_mcds_pool_t *pool, ngx_uint_t n);
 

@@ -62,8 +62,8 @@ void ngx_mcds_op_fail(ngx_mcds_op_t *op, ngx_uint_t rc);
 
 /*
  * Unlinks an operation from its exchange with a server when the worker exits.
- * A list of abandoned operations points to it until its owner cancels it:
- * memory without any pointer to it would look like a leak.
+ * A list of abandoned operations points to the operation until its owner
+ * cancels it: memory without any pointer to it would look like a leak.
  */
 
 void ngx_mcds_op_abandon(ngx_mcds_op_t **link);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pools: the list of servers.
+ * Pools of memcached servers: their creation, and their lists of servers.
  */
 
 
@@ -104,7 +104,7 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
 
     /*
      * no operation is ever sent to a server that is down by configuration, so
-     * none can mark it as up
+     * no reply can mark the server as up
      */
 
     server->down = down;
@@ -114,7 +114,7 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
         return err;
     }
 
-    /* with and without the default port, a server is the same */
+    /* one server may be named twice, with and without the default port */
 
     other = pool->servers.elts;
 

@@ -18,8 +18,8 @@ static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
 
 /*
  * Probes a server that is down.  The probe is an ordinary operation on an
- * ordinary connection, so that a server that only answers the greeting does not
- * count as up.
+ * ordinary connection, so that a server which replies only to the greeting
+ * ("version") does not count as up.
  */
 
 void

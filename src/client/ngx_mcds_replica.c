@@ -400,8 +400,9 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
     }
 
     /*
-     * all servers that replied have created the counter anew: it continues from
-     * the number that this host knows; one that existed has been set
+     * all servers that replied have created the counter anew: the counter
+     * continues from the number that this host knows; a counter that existed
+     * with this small number has been set by a client
      */
 
     if (group->req.known && largest == group->req.initial && !existed) {
@@ -414,10 +415,10 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
 
 /*
  * Raises a counter on the replicas that have just created it, or lack it, to
- * the number of the others.  Only one operation finds the counter missing and
- * creates it, so the difference is added once; with "update" no server creates
- * it.  A counter that expires is left alone: it may have expired on one server,
- * and live a moment longer on another.
+ * the largest number of all replicas.  Only one operation finds the counter
+ * missing and creates it, so the difference is added once; with "update" no
+ * server creates the counter.  A counter that expires is not raised: it may
+ * have expired on one server, and live a moment longer on another.
  */
 
 static void
@@ -464,8 +465,8 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
 
 
 /*
- * Raises a counter that all replicas have lost, and this one has created anew,
- * to the number that follows from the one that the caller knows.
+ * Raises a counter that all replicas have lost, on the server of leg, which has
+ * created it anew, to "largest": the number that the caller knew plus delta.
  */
 
 static void

@@ -375,8 +375,8 @@ ngx_mcds_level_add(ngx_mcds_level_t *level)
     } else {
 
         /*
-         * the counter is missing, or is set since the increment of the classic
-         * protocol cannot depend on a CAS value
+         * a missing counter is added; in the classic protocol, whose increment
+         * cannot depend on a CAS value, the counter is set to the number
          */
 
         req.verb = level->low.missing ? NGX_MCDS_ADD : NGX_MCDS_SET;

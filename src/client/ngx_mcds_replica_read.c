@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Reading from replicas.
+ * Reading a key from the servers that have replicas of it.
  *
  * Replicas may differ: a server that was down still has its old items, and only
  * the other servers know the changes since then.  The client flags of a page
@@ -111,7 +111,7 @@ ngx_mcds_first_done(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* asks the next server for the key; returns 1 if there was one */
+/* asks the next replica for the key; returns 0 if all were asked already */
 
 static ngx_uint_t
 ngx_mcds_first_next(ngx_mcds_group_t *group)

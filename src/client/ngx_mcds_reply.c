@@ -31,8 +31,8 @@
 #define NGX_MCDS_BULK_LINE        4096
 
 /*
- * the bytes after a value in a reply of the classic protocol; with the meta
- * commands only the first CRLF
+ * the bytes that follow a value in a reply of the classic protocol; in a reply
+ * to a meta command only CRLF follows the value
  */
 #define NGX_MCDS_TAIL             CRLF "END" CRLF
 #define ngx_mcds_reply_tail(conn)  ((conn)->server->pool->classic ? 7 : 2)
@@ -284,7 +284,7 @@ ngx_mcds_reply_parse(ngx_mcds_conn_t *conn)
 
 /*
  * processes a reply to the greeting of a new connection, "version" and "mn";
- * NGX_DECLINED if this is no reply of a supported memcached
+ * returns NGX_DECLINED if the reply is not that of a supported memcached
  */
 
 static ngx_int_t
@@ -415,7 +415,10 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 
     if (!(reply->has & NGX_MCDS_OPAQUE)) {
 
-        /* a server's error replies have no flags, nor has EN of old servers */
+        /*
+         * an error reply has no meta flags, such as the opaque, nor has EN, the
+         * reply of servers older than 1.6.18 to a miss
+         */
 
         if (reply->rc == NGX_MCDS_SERVER_ERROR
             || reply->rc == NGX_MCDS_TOO_LARGE
@@ -460,7 +463,10 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 }
 
 
-/* checks a reply of the classic protocol, whose kind the parser has checked */
+/*
+ * checks the key and the length of the value in a reply of the classic
+ * protocol; the parser has checked that the command may have such a reply
+ */
 
 static ngx_int_t
 ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
@@ -500,7 +506,7 @@ ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 {
     if (conn->reply.len > NGX_MCDS_MAX_SKIP) {
 
-        /* reading a value of this size to drop it would take too long */
+        /* to read such a large value only to drop it would take too long */
 
         ngx_mcds_reply_leave(conn, "a value above all limits",
                              NGX_MCDS_PROTOCOL);
@@ -514,9 +520,9 @@ ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 
 
 /*
- * Closes the connection after the first pending operation has got its result,
- * which is no failure of the server.  Other reads are sent again on a new
- * connection, unless the reason is a timeout.
+ * Closes the connection and ends its first pending operation; the closing does
+ * not count as a failure of the server.  The other pending reads are sent again
+ * on a new connection, unless rc is NGX_MCDS_TIMEOUT.
  */
 
 static void

@@ -295,8 +295,9 @@ ngx_mcds_resolve_handler(ngx_resolver_ctx_t *ctx)
 
 
 /*
- * Returns the time until the next look-up of a name.  The resolver answers from
- * its cache until the end of the second ctx->valid.
+ * Returns the time until the next look-up of a server's name, in milliseconds.
+ * nginx's resolver answers from its cache until the end of the second
+ * ctx->valid.
  */
 
 static ngx_msec_t
@@ -317,8 +318,8 @@ ngx_mcds_resolve_delay(ngx_resolver_ctx_t *ctx)
     if (ctx->state) {
 
         /*
-         * the resolver does not cache failures; a query that timed out has
-         * already taken long
+         * nginx's resolver does not cache failures; after a query that timed
+         * out, which has taken long, a second is enough
          */
 
         delay = (ctx->state == NGX_RESOLVE_TIMEDOUT)

@@ -42,8 +42,9 @@ void ngx_mcds_server_answered(ngx_mcds_server_t *server);
 
 
 /*
- * Returns the level for a log message about the server: the given one, or
- * NGX_LOG_INFO if a message was logged since its last reply, or it is down.
+ * Returns the level for a log message about the server: the given level, or
+ * NGX_LOG_INFO if the server is down, or a message about it was logged since
+ * its last reply.
  */
 
 ngx_uint_t ngx_mcds_server_level(ngx_mcds_server_t *server, ngx_uint_t level);
@@ -58,8 +59,8 @@ void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
 
 
 /*
- * Records that the server has a new address, which may be healthy: it is probed
- * soon.
+ * Records that the server has a new address, which may be healthy: if the
+ * server is down, the new address is probed soon.
  */
 
 void ngx_mcds_server_moved(ngx_mcds_server_t *server);

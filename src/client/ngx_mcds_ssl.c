@@ -259,8 +259,8 @@ ngx_mcds_ssl_verify(ngx_mcds_conn_t *conn)
 
 
 /*
- * saves a TLS session for the next connection; with TLS 1.3 sessions come after
- * the handshake, possibly several
+ * saves the TLS session of a connection for the server's next connection; with
+ * TLS 1.3 a server sends sessions after the handshake, possibly several
  */
 
 static void

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * From an operation to the connection of its server.
+ * Queues the command of an operation on a connection to its server.
  */
 
 
@@ -60,7 +60,8 @@ ngx_mcds_exchange_start(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
 
 /*
  * puts the exchange (a command and its reply) into the queue of a connection;
- * returns NGX_MCDS_OK, or the result of the operation if this failed
+ * returns NGX_MCDS_OK, or if the exchange was not queued the result code of the
+ * operation
  */
 
 static ngx_uint_t

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * From a request to the server, or servers, of its key.
+ * Submits a request to the server of its key, or to the servers of replicas.
  */
 
 
@@ -40,7 +40,8 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     }
 
     /*
-     * the key is built once, for the choice of the server and for the command
+     * the key with the pool's prefix is built once, for the choice of the
+     * server and for the command
      */
 
     ex = ngx_mcds_exchange_create(pool, req);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The lines of the reply to "stats".
+ * Parses the lines of a server's reply to "stats".
  */
 
 
