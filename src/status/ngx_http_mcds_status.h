@@ -41,9 +41,9 @@ typedef struct {
 
 
 /*
- * The place at the end of a response's text to which n more bytes may be
- * written; NULL when out of memory.  The bytes become part of the text by
- * ngx_http_mcds_status_add().
+ * Returns the place at the end of a response's text to which n more bytes may
+ * be written; NULL if out of memory.  ngx_http_mcds_status_add() makes the
+ * bytes a part of the text.
  */
 
 u_char *ngx_http_mcds_status_room(ngx_http_mcds_status_text_t *text, size_t n);
@@ -72,7 +72,7 @@ void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
 /*
  * The kinds of rows in the tables that describe how statistics are shown.  A
  * table is for one family of statistics, such as servers or counters; each of
- * its rows, a group, is a member of the JSON and a metric for Prometheus.
+ * the table's rows, a group, is a member of the JSON and a Prometheus metric.
  */
 
 typedef enum {
@@ -144,8 +144,8 @@ extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_errors[];
 extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_lost[];
 
 /*
- * A histogram of times: their sum, the buckets, and the upper bounds of all but
- * the last bucket.
+ * A histogram of times: the sum of all times, the buckets, and the upper bounds
+ * of all but the last bucket.
  */
 
 typedef struct {
@@ -181,18 +181,18 @@ typedef enum {
 } ngx_http_mcds_status_format_e;
 
 /*
- * The format of the statistics that a word such as "json" stands for,
- * ngx_http_mcds_status_format_e; NGX_HTTP_MCDS_STATUS_NONE: the word is
+ * Returns the format of the statistics, ngx_http_mcds_status_format_e, that a
+ * word such as "json" stands for; NGX_HTTP_MCDS_STATUS_NONE if the word is
  * unknown.
  */
 
 ngx_uint_t ngx_http_mcds_status_format(ngx_str_t *word);
 
 /*
- * The format of the statistics that a request asks for: by its argument
- * "format", or else by its header Accept (RFC 9110, 12.5.1).  fixed: the format
- * of the directive mcds_status, or AUTO.  NONE: the format is unknown, or the
- * directive does not allow it.
+ * Returns the format of the statistics that a request asks for by its argument
+ * "format"; without the argument "fixed", the format of the directive
+ * mcds_status, or if that is AUTO, the format by the header Accept (RFC 9110,
+ * 12.5.1).  NONE: the format is unknown, or the directive does not allow it.
  */
 
 ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,
@@ -229,7 +229,7 @@ void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
 /*
  * For a content handler that has discarded the request body: sends the live
  * page, which is HTML, and returns the result for the content handler to
- * return. fixed: the format of the directive mcds_status, or AUTO: the page
+ * return.  fixed is the format of the directive mcds_status; with AUTO the page
  * shows links to other formats.
  */
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Chooses the format of the statistics.
+ * Chooses the format of the statistics in a response: JSON, Prometheus, HTML.
  */
 
 

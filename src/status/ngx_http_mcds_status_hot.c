@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The hottest keys as JSON.
+ * The keys requested most often (the hot keys) as JSON.
  */
 
 
@@ -111,8 +111,8 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
 
 
 /*
- * the number of bytes that a truncated UTF-8 character has at the end of the
- * key s
+ * returns the number of bytes of a UTF-8 character that is truncated at the end
+ * of the key s; 0 if there is none
  */
 
 static size_t

@@ -312,8 +312,8 @@ ngx_http_mcds_status_connections(ngx_http_mcds_status_text_t *text,
 
 
 /*
- * appends the use of a memcached server's memory to the JSON; null: the server
- * was not asked for it, or has not answered yet
+ * appends the use of a memcached server's memory to the JSON; null if the
+ * server was not asked for the use of its memory, or has not replied yet
  */
 
 static void

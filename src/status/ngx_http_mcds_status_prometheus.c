@@ -146,7 +146,7 @@ ngx_http_mcds_status_instance(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* appends a metric that is a gauge of the worker that responds */
+/* appends a metric that is a gauge of the worker that sends the response */
 
 static void
 ngx_http_mcds_status_worker(ngx_http_mcds_status_text_t *text, char *metric,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The text of a response: a chain of buffers that grows, and is sent.
+ * The text of a status response: a chain of buffers that grows, and is sent.
  */
 
 
