@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The text of an array.
+ * Parses the text of an array: its head item, and the lines in its items.
  */
 
 
@@ -16,7 +16,7 @@ static u_char *ngx_mcds_array_number(u_char *p, u_char *last,
     ngx_uint_t *number);
 
 
-/* "#1500\n" */
+/* takes the number in a line such as "#1500\n" of an array's head item */
 
 ngx_int_t
 ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base)
@@ -41,7 +41,10 @@ ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base)
 }
 
 
-/* "@0123456789abcdef 1200 32000\n" */
+/*
+ * takes a line such as "@0123456789abcdef 1200 32000\n" of an array's head: the
+ * id, the number of lines and the bytes of a part (item of older lines)
+ */
 
 ngx_int_t
 ngx_mcds_array_ref(u_char **pos, u_char *last, ngx_mcds_array_ref_t *ref)

@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * A list of lines that all hosts share.  The item of its key, the head,
- * contains the lines, each with an LF.  Appending is one command, without a
- * lock.  The lines of a head that has become large move to a part, an item that
- * never changes again; a line in the head refers to it:
+ * An array: a list of lines that all hosts share.  The item of its key, the
+ * head, contains the lines, each with an LF.  Appending is one command, without
+ * a lock.  The lines of a head that has become large move to a part, an item
+ * that never changes again; a line in the head refers to the part:
  *
  *   #1500
  *   @0123456789abcdef 1200 32000
@@ -117,8 +117,8 @@ typedef struct {
     uint32_t                ttl;       /* remaining time to live of the array's
                                           head item, seconds; 0: no expiry */
     ngx_uint_t              base;      /* number on the array's line "#base",
-                                          which its user sets; 0: no such
-                                          line */
+                                          which the user of the array sets; 0:
+                                          no such line */
 
     /*
      * The lines of the array, item by item: one piece for each part, an item
@@ -284,7 +284,7 @@ typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,
 /*
  * Changes an array as the function edit decides.  The handler and the results
  * are those of ngx_mcds_array_append().  shared: the edit may be combined with
- * other shared ones, and does not replace all lines.  size is the number of
+ * other shared edits, and does not replace all lines.  size is the number of
  * bytes of data, which count for the limit of changes that wait to be written.
  */
 

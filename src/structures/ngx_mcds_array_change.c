@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Changing an array: the array is read, the edits decide, the parts are
- * written, and the head is exchanged; if the head has changed meanwhile, the
- * change begins again.
+ * Changing an array: the array is read, the edits decide, the parts (items of
+ * older lines) are written, and the head item is exchanged by compare-and-swap;
+ * if the head item has changed meanwhile, the change begins again.
  */
 
 
@@ -148,7 +148,7 @@ ngx_mcds_array_change_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* Decides the new state of an array from its present content. */
+/* Decides, by the waiting edits, the new state of an array from its content. */
 
 static ngx_uint_t
 ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
@@ -313,7 +313,7 @@ ngx_mcds_array_edit(ngx_mcds_array_work_t *work,
 
 /*
  * Collects the items of older lines (parts) that the array keeps after the
- * change, and its lines that are in none of them.
+ * change, and the lines of the array that are in none of these items.
  */
 
 static ngx_uint_t

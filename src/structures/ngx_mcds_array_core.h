@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The definitions that the files of the array share.
+ * Private to the files of arrays, ngx_mcds_array_*.c: limits, structs and
+ * functions that they share.
  */
 
 
@@ -169,8 +170,8 @@ void ngx_mcds_array_end(ngx_mcds_array_work_t *work, ngx_uint_t rc);
 
 
 /*
- * Starts the next writes to an array, as the handlers of the last ones were
- * called.
+ * Starts the next round of writes to an array, after the handlers of the last
+ * round's writes were called.
  */
 
 void ngx_mcds_array_next_round(ngx_mcds_array_work_t *work);

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Reading an array: the head, then its parts.  If a part is missing, a change
- * has removed it, and the head is another one by now, or the part was lost.
+ * Reading an array: its head item, then its parts, the items of older lines.
+ * If a part is missing, a change has removed it, and the head item is another
+ * one by now, or memcached has lost the part.
  */
 
 
@@ -221,8 +222,8 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
     content = &read->content;
 
     /*
-     * the last piece of the array, for the lines in the head item, is known
-     * already
+     * read the array's parts, items of older lines; the last piece, for the
+     * lines in the head item, was read before
      */
 
     while (read->rc == NGX_MCDS_OK
@@ -311,8 +312,8 @@ ngx_mcds_array_part(ngx_mcds_array_piece_t *piece, ngx_mcds_result_t *result)
     if (result->len != piece->ref.size) {
 
         /*
-         * the item found has another size than the part of the array that was
-         * written
+         * the item that was read is not the part of the array to which the head
+         * item refers, as it has another size
          */
 
         read->missing = 1;

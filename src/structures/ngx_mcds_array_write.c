@@ -39,8 +39,8 @@
 #define NGX_MCDS_ARRAY_BATCH      16384
 
 /*
- * the size of an array's head item is checked about once in so many appended
- * bytes
+ * the number of bytes appended to an array after which, on average, the size of
+ * the array's head item is checked
  */
 #define NGX_MCDS_ARRAY_LOOK       8192
 

@@ -430,8 +430,9 @@ ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler)
 
 
 /*
- * Handles the item of a lease that an add has found: that of another owner, one
- * left by a failed owner, or one of this worker whose add had no reply.
+ * Handles the item that kept an add of a lease from storing: that of another
+ * owner, one left by a failed owner, or one of this worker whose add had no
+ * reply.
  */
 
 static void
@@ -586,8 +587,8 @@ ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_EXISTS:
 
         /*
-         * the item is another owner's, unless a late extension has changed its
-         * CAS value
+         * the lease's item is that of another owner, unless a late extension of
+         * the lease has changed its CAS value
          */
 
         if (!lease->doubt) {
@@ -680,8 +681,8 @@ ngx_mcds_lease_send(ngx_mcds_lease_t *lease, ngx_mcds_request_t *req,
     }
 
     /*
-     * the lease's item stays on its server: while that is ejected, the reply of
-     * another server would say nothing about the item
+     * the lease's item stays on its server: while that server is ejected, the
+     * reply of another server would say nothing about the item
      */
 
     if (lease->place == 0) {

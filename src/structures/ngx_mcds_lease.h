@@ -59,12 +59,13 @@ typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
  * The request for a lease.  Its item is key:lock, on the server of key, with a
  * random token of the owner as its value.
  *
- * With text the lease is open: other programs can see and share it.  The item
+ * With text the lease is open: other programs can see and share it.  Its item
  * is key itself, and contains this text, at most NGX_MCDS_LEASE_TEXT bytes,
- * which no other attempt uses.  If memcached loses the item, it is added again
- * unless another client was faster.  The handler is called once more, with the
- * lease and the reason, if the lease was lost or could not be extended in time;
- * even then the caller must release it.
+ * which must differ from that of any other attempt to take a lease.  If
+ * memcached loses the item, it is added again unless another client was faster.
+ * The handler is called once more, with the lease and the reason, if the lease
+ * was lost or could not be extended in time; even then the caller must release
+ * it.
  *
  * With left the lease is that of a page, whose name is key.  *left must live
  * until the handler is called; it gets the data left by the last owner, or

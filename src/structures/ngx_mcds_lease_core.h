@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parts of a lease: ngx_mcds_lease.c takes and releases a lease,
- * ngx_mcds_lease_keep.c extends one that is held.
+ * Private to the files of leases: ngx_mcds_lease.c takes and releases a lease,
+ * ngx_mcds_lease_keep.c extends a lease that is held.
  */
 
 
@@ -28,7 +28,8 @@
 
 /*
  * the maximum length of the value of a page's lease: a token, which may be
- * followed by milliseconds since the epoch, or what a released lease has left
+ * followed by milliseconds since the epoch; the value that a failed owner
+ * leaves is shorter
  */
 #define NGX_MCDS_LEASE_VALUE      (NGX_MCDS_TOKEN * 2 + 1 + NGX_INT64_LEN)
 
@@ -106,7 +107,7 @@ struct ngx_mcds_lease_s {
 void ngx_mcds_lease_held(ngx_mcds_lease_t *lease, uint64_t cas);
 
 
-/* Reads the item of a lease. */
+/* Reads the item of a lease from memcached; the handler gets the result. */
 
 void ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler);
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A lease while it is held, and an item that may be left if memcached has not
- * replied.
+ * Extends a lease while it is held, and deletes an item that a lease may have
+ * left in memcached, as memcached has not replied.
  */
 
 
@@ -24,8 +24,9 @@
 #define NGX_MCDS_LEASE_AGAIN       1000
 
 /*
- * The item of a lease in doubt is looked for during this time at least, at
- * these intervals, ms.  While its server is down, it is not looked for.
+ * The item of a lease in doubt, which may or may not exist, is looked for
+ * during this time at least, at intervals from FIRST to STEP, ms; while the
+ * item's server is down, a timer checks its state every DOWN ms.
  */
 #define NGX_MCDS_DOUBT            60000
 #define NGX_MCDS_DOUBT_FIRST      100
@@ -282,7 +283,7 @@ ngx_mcds_lease_retaken(void *data, ngx_mcds_result_t *result)
 
 /*
  * Returns 1 if the item that was read has the token or the text of this lease;
- * its CAS value is then known again.
+ * the CAS value of the lease's item is then known again.
  */
 
 static ngx_uint_t
@@ -316,9 +317,9 @@ ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
 
 
 /*
- * Starts to look for the item of a lease.  A memcached that was stopped may
- * execute the add of the item later: then no client has the lease, but all
- * would wait for its end.
+ * Starts to look for the item of a lease that may or may not exist.  A
+ * memcached that was stopped may execute the add of the item later: then no
+ * client has the lease, but all would wait until the item expires.
  */
 
 void
@@ -328,7 +329,7 @@ ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease)
 
     if (lease->doubt) {
 
-        /* the item of the lease was found, but was not deleted */
+        /* the lease's item was found, but deleting it failed: look again */
 
         ngx_add_timer(&lease->timer, lease->step);
         return;
@@ -424,7 +425,7 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_DOWN:
 
-        /* nothing was sent: look soon after the server is up again */
+        /* look for the lease's item soon after its server is up again */
 
         lease->step = NGX_MCDS_DOUBT_FIRST;
         break;

@@ -20,8 +20,8 @@
 
 /*
  * the limits of a worker's gates, each for the requests that want the same
- * lock: their number, and their bytes; each gate has a request, so that the
- * limits are never reached
+ * lock: the number of gates, and their bytes; a gate exists only while a
+ * request wants the lock, so that the limits are never reached
  */
 #define NGX_MCDS_GATE_BUCKETS     1024
 #define NGX_MCDS_GATES            1048576
@@ -207,7 +207,7 @@ ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish, ngx_mcds_lock_pt handler,
 }
 
 
-/* Generates a unique name for the owner of a lock. */
+/* Generates a unique name for the owner of a lock that was given no name. */
 
 static void
 ngx_mcds_lock_made(ngx_mcds_lock_t *lock)
@@ -317,7 +317,8 @@ ngx_mcds_lock_release(ngx_mcds_lock_t *lock)
     default:
 
         /*
-         * a command is under way: the lock is released after memcached's reply
+         * a command for the lock is under way: the lock is released after
+         * memcached's reply
          */
 
         lock->released = 1;
@@ -721,7 +722,7 @@ ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
 
     gate->failed = !busy;
 
-    /* a request that has waited already keeps its place */
+    /* a request that has waited for the lock may stay, even in a full line */
 
     full = (busy && !lock->asked && gate->waiters >= lock->waiters);
 

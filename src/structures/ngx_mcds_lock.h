@@ -121,8 +121,8 @@ typedef void (*ngx_mcds_lock_pt)(void *data, ngx_mcds_lock_t *lock,
 typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_str_t             key;
-    ngx_str_t             owner;     /* name of the lock's owner; empty: is
-                                        generated */
+    ngx_str_t             owner;     /* name of the lock's owner; empty: a name
+                                        is generated */
     uint32_t              ttl;       /* guaranteed lifetime of the lock,
                                         seconds */
     ngx_msec_t            wait;      /* maximum wait for the lock, ms */
@@ -133,9 +133,9 @@ typedef struct {
 
 /*
  * Acquires a lock.  Returns NULL if out of memory; otherwise the handler is
- * called once, not from inside of this call, unless the lock is released
- * before.  Until its release a held lock is extended every third of its time to
- * live.
+ * called once with the result, not from inside of this call, unless the caller
+ * releases the lock before.  Until its release a lock that is held is extended
+ * every third of its time to live.
  */
 
 ngx_mcds_lock_t *ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish,
@@ -143,8 +143,9 @@ ngx_mcds_lock_t *ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish,
 
 
 /*
- * Releases a lock, or ends the wait for it; must not be called after the
- * handler was called with another status than HELD, except LOST.
+ * Releases a lock that is held or was lost, or ends the request for a lock
+ * whose handler was not called yet.  Must not be called after the handler got
+ * a status other than HELD and LOST.
  */
 
 void ngx_mcds_lock_release(ngx_mcds_lock_t *lock);
@@ -256,8 +257,8 @@ u_char *ngx_mcds_lock_write(u_char *buf, ngx_mcds_lock_item_t *item);
 
 
 /*
- * Parses the value of a lock's item.  Returns NGX_DECLINED if it is not that of
- * a lock.
+ * Parses the value of a lock's item into *item, whose strings point into data.
+ * Returns NGX_DECLINED if the value is not that of a lock.
  */
 
 ngx_int_t ngx_mcds_lock_read(ngx_mcds_lock_item_t *item, u_char *data,

@@ -99,7 +99,7 @@ ngx_int_t
 ngx_mcds_log_chunks(ngx_mcds_log_t *log, ngx_mcds_log_range_t *range,
     uint64_t now, uint64_t *first, uint64_t *last)
 {
-    /* clocks of other hosts, which write the log, may be ahead of this one */
+    /* hosts that write the log may have a clock ahead of that of this host */
 
     *first = ngx_max(ngx_mcds_log_first(log, now),
                      ngx_max(range->first, range->after.time) / log->chunk);
@@ -256,9 +256,9 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
 
 
 /*
- * Checks whether a frame, the lines that were appended to a log at once, begins
- * here.  Returns NGX_OK if its lines are valid; NGX_ERROR if there is none but
- * the whole length had to be read to find out; otherwise NGX_DECLINED.
+ * Checks whether a frame, lines that were appended to a log at once, begins at
+ * "frame" in an item.  Returns NGX_OK if it does; NGX_ERROR if it does not, but
+ * its whole length had to be read to find out; otherwise NGX_DECLINED.
  */
 
 static ngx_int_t

@@ -44,8 +44,8 @@
 #define NGX_MCDS_LOG_PARTS        10000
 
 /*
- * Milliseconds after the time of a line of a log after which the line has been
- * written, even if clocks differ.  So no line older than that is still to come,
+ * The milliseconds within which a line of a log is written after its time, even
+ * if the clocks of hosts differ: no line older than that is still to come,
  * unless memcached was down.
  */
 #define NGX_MCDS_LOG_SETTLE       1500
@@ -133,8 +133,8 @@ typedef struct {
 #define NGX_MCDS_LOG_SUFFIX       (1 + 20 + 1 + 20)
 
 /*
- * in place of the number of a log's item: the item that counts the bytes of all
- * lines in one time interval (chunk) of the log
+ * a value that stands, in place of the number of a log's item, for the item
+ * that counts the bytes of all lines in one time interval (chunk) of the log
  */
 #define NGX_MCDS_LOG_SIZE         ((ngx_uint_t) -1)
 
@@ -151,8 +151,8 @@ void ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
 
 
 /*
- * Returns the time to live of an item of a log, in seconds, if the log keeps so
- * many chunks, time intervals of this length in milliseconds.
+ * Returns the time to live of an item of a log, in seconds; the log keeps
+ * "chunks" time intervals of "chunk" milliseconds each.
  */
 
 uint32_t ngx_mcds_log_ttl(ngx_msec_t chunk, ngx_uint_t chunks);
@@ -176,9 +176,9 @@ ngx_int_t ngx_mcds_log_time(ngx_mcds_log_t *log, uint64_t time, uint64_t now);
 
 
 /*
- * Returns the first and the last chunk, a time interval of a log, to read for
- * the lines in range, as far as the log keeps them, and one more chunk at the
- * end.  NGX_DECLINED: there are none.
+ * Sets *first and *last to the numbers of the first and the last chunk (time
+ * interval) of a log to read for the lines in range, as far as the log keeps
+ * them, with one more chunk at the end.  NGX_DECLINED: no chunk is to be read.
  */
 
 ngx_int_t ngx_mcds_log_chunks(ngx_mcds_log_t *log,
@@ -207,7 +207,7 @@ u_char *ngx_mcds_log_begin(u_char *frame, ngx_str_t *host, uint64_t writer,
 
 /*
  * Adds a line at the end of a frame, the lines that are appended to a log at
- * once; the frame must have room.  Returns its new end.
+ * once; the frame must have room.  Returns the new end of the frame.
  */
 
 u_char *ngx_mcds_log_add(u_char *frame, u_char *last, uint64_t time,
@@ -215,8 +215,8 @@ u_char *ngx_mcds_log_add(u_char *frame, u_char *last, uint64_t time,
 
 
 /*
- * Completes a frame, the lines that are appended to a log at once, with its
- * length and CRC.  Returns its end.
+ * Completes a frame, the lines that are appended to a log at once, with the
+ * frame's length and CRC.  Returns the end of the frame.
  */
 
 u_char *ngx_mcds_log_end(u_char *frame, u_char *last);
@@ -261,7 +261,7 @@ ngx_int_t ngx_mcds_log_id_cmp(ngx_mcds_log_id_t *one, ngx_mcds_log_id_t *two);
 
 /*
  * Writes the text of a line's id, at most NGX_MCDS_LOG_ID bytes, and returns
- * its end.
+ * the end of the text.
  */
 
 u_char *ngx_mcds_log_id_text(u_char *buf, ngx_mcds_log_id_t *id);
@@ -292,8 +292,8 @@ typedef struct {
 
 
 /*
- * Which lines of a chunk of a log, a time interval, were read already.  The
- * memory is zeroed at the start; the user frees runs with ngx_free().
+ * The record of lines of a chunk of a log, a time interval, that were read
+ * already.  It is zeroed at the start; the user frees runs with ngx_free().
  */
 
 typedef struct {

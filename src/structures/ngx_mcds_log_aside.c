@@ -127,7 +127,10 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
         if (result->rc == NGX_MCDS_NOT_FOUND) {
 
-            /* the classic "incr" does not create the counter of log bytes */
+            /*
+             * "incr" of the classic protocol does not create the counter of the
+             * log's bytes: create it by "add"
+             */
 
             ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
             return;
@@ -142,7 +145,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
     } else if (result->rc == NGX_MCDS_OK && aside->part) {
 
-        /* this item of the log was missing, and the one before may be, too */
+        /* create the log's item before this one, too, as it may be missing */
 
         aside->part--;
         ngx_mcds_log_aside(aside, NGX_MCDS_ADD);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Asides: commands of a writer to items of a log that append no lines, and
- * which may fail.
+ * Asides: commands of a log's writer that append no lines to the log's items,
+ * and which may fail.
  */
 
 
@@ -17,12 +17,18 @@
 #include "ngx_mcds_log.h"
 
 
-/* Gets the total of the bytes in a chunk, a time interval of the log. */
+/*
+ * The handler that gets the total of the bytes in a chunk, a time interval of
+ * the log, from memcached.
+ */
 
 typedef void (*ngx_mcds_log_size_pt)(void *data, uint64_t chunk, uint64_t size);
 
 
-/* The user sets log, handler and data, and initializes the queue. */
+/*
+ * The commands (asides) of a log's writer that append no lines.  The writer
+ * sets log, handler and data, and initializes the queue.
+ */
 
 typedef struct {
     ngx_queue_t             queue;     /* ngx_mcds_log_aside_t */
@@ -32,23 +38,27 @@ typedef struct {
 } ngx_mcds_log_asides_t;
 
 
-/* Adds len bytes to the total of a chunk, and calls the handler with it. */
+/*
+ * Adds len to the number in memcached of the bytes in a chunk (time interval)
+ * of the log; asides->handler is called with the new number if memcached
+ * replies with it.
+ */
 
 void ngx_mcds_log_size(ngx_mcds_log_asides_t *asides, uint64_t chunk,
     size_t len);
 
 
 /*
- * Creates, empty, this item of a chunk, a time interval of a log, and those
- * before it, as far as they are missing: a reader requests one item after
- * another until one is missing.
+ * Creates a missing item of a chunk (time interval) of a log, empty, and the
+ * items before it, back to the first one that is not missing: readers request
+ * one item after another until one is missing.
  */
 
 void ngx_mcds_log_fill(ngx_mcds_log_asides_t *asides, uint64_t chunk,
     ngx_uint_t part);
 
 
-/* Cancels the commands that are under way. */
+/* Cancels the commands (asides) of a log's writer that are under way. */
 
 void ngx_mcds_log_asides_cancel(ngx_mcds_log_asides_t *asides);
 

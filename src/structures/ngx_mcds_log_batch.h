@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Batches: lines of a log that several followers share.
+ * Batches: new lines of a log, which the log's followers in a worker share.
  */
 
 
@@ -22,7 +22,7 @@
  * ids.  The lines have settled: all other new lines come after them, with the
  * exception of a few late ones.  No line before this batch has a larger id than
  * "newest".  "look" counts the looks for new lines, up to the one that found
- * these.  "text" is for the followers, which may cache the formatted lines
+ * the batch.  "text" is for the followers, which may cache the formatted lines
  * there; NULL at first.
  */
 
@@ -66,7 +66,7 @@ ngx_int_t ngx_mcds_log_batch_hold(ngx_mcds_log_batch_t *batch,
     ngx_mcds_value_t *value);
 
 
-/* Gives back the value that was held last. */
+/* Drops the reference that ngx_mcds_log_batch_hold() has added last. */
 
 void ngx_mcds_log_batch_drop(ngx_mcds_log_batch_t *batch);
 

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Feeds.  A look asks for the CAS of the items of the last chunks, then for the
- * values of changed items, which are read from the end of the last look on.
+ * The feed of a log's followers.  A look for new lines asks for the CAS values
+ * of the items of the log's last chunks (time intervals), then for the values
+ * of changed items, which are read from the end of the last look on.
  */
 
 
@@ -280,7 +281,7 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
     range.first = now - NGX_MCDS_LOG_LATE;
     range.last = now;
 
-    /* the clock may have been set back since the first look */
+    /* the clock may have been set back since the feed was created */
 
     feed->since = ngx_min(feed->since, range.first);
 
@@ -456,8 +457,8 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
 
 
 /*
- * Returns what is known of the item of a chunk (time interval) of the log with
- * this number, or a new entry for the next item; NULL if out of memory.
+ * Returns the entry for the item of a chunk (time interval) of the log that has
+ * the number part; creates the entry of the next item.  NULL if out of memory.
  */
 
 static ngx_mcds_log_part_t *
@@ -604,7 +605,8 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
 
 /*
  * Returns the number of new lines of a log, in the feed's batch, that may be
- * given to the followers, as no earlier line is to come (they have settled).
+ * given to the followers, as no earlier line is to come (they have settled);
+ * all lines, if more than NGX_MCDS_LOG_UNSETTLED are held back.
  */
 
 static ngx_uint_t

@@ -21,7 +21,10 @@
 /* the interval between two looks for new lines of a log, ms */
 #define NGX_MCDS_LOG_TICK         500
 
-/* the delay with which a line may be written to a log and is still found, ms */
+/*
+ * the maximum delay, after the time of a line of a log, with which the line may
+ * be written so that followers still find it, ms
+ */
 #define NGX_MCDS_LOG_LATE         10000
 
 
@@ -40,8 +43,8 @@ typedef void (*ngx_mcds_log_follow_pt)(void *data, ngx_uint_t rc,
 
 typedef struct {
     ngx_queue_t             queue;
-    ngx_mcds_log_feed_t    *feed;       /* what the followers of one log in this
-                                           worker share; NULL: the follower
+    ngx_mcds_log_feed_t    *feed;       /* feed that all followers of the log in
+                                           this worker share; NULL: the follower
                                            follows no log */
     ngx_mcds_log_follow_pt  handler;
     void                   *data;

@@ -35,9 +35,9 @@ typedef struct {
                                             time interval of the log, that were
                                             requested */
     ngx_uint_t                waiting;
-    unsigned                  ended:1;   /* 1: the last item that was requested
-                                            is missing, so there are no further
-                                            ones */
+    unsigned                  ended:1;   /* 1: the last item of this chunk that
+                                            was requested is missing: the chunk
+                                            has no further items */
 } ngx_mcds_log_slot_t;
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Writers.  Lines wait in frames, each of one chunk, the oldest frame first.
- * One frame at a time is being written:
+ * The writer of a log.  Lines wait in frames, each of one chunk, a time
+ * interval, the oldest frame first.  One frame at a time is being written:
  *
  *   append  to the item to which the last frame went; at the same time the
  *           size of the chunk is incremented, whose value tells which item is
@@ -39,7 +39,10 @@
 #define NGX_MCDS_LOG_CHECK        1000
 #define NGX_MCDS_LOG_CHECKS       4
 
-/* the clock may be set back by so much, and log lines keep their order, ms */
+/*
+ * the maximum time by which the clock may be set back while the times of log
+ * lines do not decrease, ms
+ */
 #define NGX_MCDS_LOG_BACK         1000
 
 
@@ -61,7 +64,8 @@ struct ngx_mcds_log_writer_s {
     uint64_t                seq;        /* number of the next log line */
     uint64_t                time;       /* time of the last log line */
 
-    ngx_mcds_op_t           op;         /* appends the oldest unsent lines */
+    ngx_mcds_op_t           op;         /* operation that appends the oldest
+                                           unsent log lines */
     ngx_queue_t             frames;
     size_t                  pending;    /* bytes of log lines yet to store */
     ngx_event_t             event;
@@ -70,9 +74,10 @@ struct ngx_mcds_log_writer_s {
                                            that were sent */
     ngx_uint_t              part;       /* item of the log last appended to */
     size_t                  written;    /* bytes appended to the log's item */
-    ngx_uint_t              check;      /* the items of the log before this one
-                                           are yet to be looked for */
-    ngx_msec_t              checked;    /* when some were last looked for */
+    ngx_uint_t              check;      /* number of a log's item: those before
+                                           it are yet to be looked for */
+    ngx_msec_t              checked;    /* when earlier items of the log were
+                                           last looked for */
     ngx_uint_t              verb;
     ngx_mcds_log_asides_t   asides;     /* commands besides those that append
                                            lines */
@@ -626,9 +631,9 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 
 
 /*
- * Memcached may lose an item of a time interval of a log while later ones are
- * written to, as an item on another server: looks for the earlier items, a few
- * at a time, in turn.
+ * Memcached may lose an earlier item of the log's time interval while a later
+ * one, on another server, is written to: creates the missing earlier items, a
+ * few at a time, in turn.
  */
 
 static void
@@ -778,7 +783,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 
     if (rc == NGX_MCDS_OK || rc == NGX_MCDS_TOO_LARGE) {
 
-        /* TOO_LARGE: this server has no room for the lines in any item */
+        /* TOO_LARGE: memcached refuses even a new item with these log lines */
 
         if (rc != NGX_MCDS_OK) {
             ngx_mcds_log_lose(writer, frame->lines, rc);
@@ -812,7 +817,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     if (writer->exiting
         && (ngx_msec_int_t) (ngx_current_msec - writer->give_up) >= 0)
     {
-        /* no further attempt: ngx_mcds_log_close() reports the lost lines */
+        /* the worker exits now: ngx_mcds_log_close() reports the lost lines */
         return;
     }
 

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Changing a table: first the elements, then the lines of the list; then a
- * check whether both agree, and new lines for those that do not.
+ * Changing a table: first its elements, then the lines of its list of names;
+ * then a check whether elements and lines agree, and new lines for elements
+ * whose lines do not.
  */
 
 
@@ -143,8 +144,8 @@ ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
     }
 
     /*
-     * this change has not touched the element, so the element's line in the
-     * table's list of names need not be checked
+     * this change has certainly not changed the element, so the element's line
+     * in the table's list of names need not be checked
      */
 
     if (!item->touched) {
@@ -227,7 +228,7 @@ ngx_mcds_table_store_handler(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_NOT_FOUND:
 
-        /* the table's element may have expired, while its name is listed */
+        /* the element to delete is gone, but its name may still be listed */
 
         item->touched = (item->kind == NGX_MCDS_TABLE_DELETE);
         item->listed = 0;

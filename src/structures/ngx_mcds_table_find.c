@@ -164,8 +164,8 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
 
 
 /*
- * Returns what this worker remembers last of the table's element with this
- * name; an older entry for the name, to be forgotten, may exist, too.
+ * Returns this worker's newest entry for the table's element with this name, or
+ * NULL; an older entry for the name, to be forgotten, may exist, too.
  */
 
 static ngx_mcds_table_memory_t *

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The list of a table's names.
+ * The list of the names of a table's elements: reads it, and compacts it.
  */
 
 
@@ -179,7 +179,7 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 
     p++;
 
-    /* a longer name is none of ours, and no element can have it */
+    /* no element has an empty or such a long name: ignore this line */
 
     if (p == last || last - p > NGX_MCDS_TABLE_NAME) {
         return NGX_DECLINED;
@@ -251,7 +251,7 @@ ngx_mcds_table_compact_add_edit(void *data, ngx_mcds_array_content_t *content,
     ngx_mcds_array_content_t   both;
     ngx_mcds_array_piece_t    *piece;
 
-    /* the lines of the change are one more piece of the list */
+    /* append the lines of the change to the list of names, as one more piece */
 
     both = *content;
 

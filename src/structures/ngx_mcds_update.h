@@ -132,10 +132,10 @@ void ngx_mcds_update_write(ngx_mcds_update_t *update,
 
 
 /*
- * Begins an update of an item again, after any result of the write that calls
- * for a further attempt; only the update's handler may call this function.
- * Returns NGX_DECLINED, and does nothing, if update->max further attempts were
- * made already.
+ * Begins an update of an item again, for a handler that wants a further attempt
+ * after the result of the write; only the update's handler may call this
+ * function.  Returns NGX_DECLINED, and does nothing, if update->max further
+ * attempts were made already.
  */
 
 ngx_int_t ngx_mcds_update_again(ngx_mcds_update_t *update);
