@@ -72,7 +72,7 @@ typedef struct {
                                           knows, or, if larger, the counter's
                                           initial number */
 
-    /* used to raise the counter to the number that this host knows */
+    /* the wish to raise the counter to the number that this host knows */
     ngx_mcds_wish_t        wish;
 
     uint64_t               value;      /* number of the counter in memcached's
@@ -121,7 +121,7 @@ static ngx_uint_t   ngx_mcds_counter_counts;    /* changes of counters in this
                                                    turn of the event loop */
 static ngx_uint_t   ngx_mcds_counter_joined;    /* changes of counters in this
                                                    turn of the event loop that
-                                                   were added to others */
+                                                   were added to earlier ones */
 static ngx_uint_t   ngx_mcds_counter_turns;     /* turns of the event loop
                                                    that changes of counters
                                                    have waited */
@@ -286,8 +286,8 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
         }
 
         /*
-         * a mere read of the counter can be combined with changes of any time
-         * to live
+         * a read of the counter can be combined with a change that has any time
+         * to live: the batch takes that of the change
          */
 
         if (delta && batch->sum == 0) {
@@ -338,7 +338,7 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
 /*
  * Returns 1 if batches of changes of counters wait for more changes: under load
  * most of the cost of a cheap request is the command to memcached.  The next
- * turn begins at once, with the events that have arrived meanwhile.
+ * turn of the event loop begins at once, with the events that have arrived.
  */
 
 static ngx_uint_t
@@ -559,8 +559,8 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
 /*
  * Raises a counter to the number that this host knew before the counter's
  * change was sent: the smaller number in memcached's reply means that the
- * counter was lost and created again, or set.  Another worker may know by now
- * that it was set.
+ * counter was lost and created again, or set.  Another worker may have learned
+ * meanwhile that the counter was set.
  */
 
 static ngx_int_t
@@ -609,9 +609,9 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 
 
 /*
- * Lowers the number that this host knows: the host itself must not raise a
- * counter from which it has just subtracted, such as one with a period, which
- * has no mark.
+ * Lowers the number that this host knows of a counter from which it has just
+ * subtracted: the host must not raise the counter to the old number, not even a
+ * counter with a period, which has no mark (expiry in years) to remove.
  */
 
 static void
@@ -706,7 +706,10 @@ ngx_mcds_counter_known(ngx_mcds_counter_t *counter)
 }
 
 
-/* returns the id of a counter in the outbox, which exists */
+/*
+ * returns the id of a counter in the outbox, the shared memory in which this
+ * host remembers counters; there must be an outbox
+ */
 
 static uint64_t
 ngx_mcds_counter_id(ngx_mcds_counter_t *counter)

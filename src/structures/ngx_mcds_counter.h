@@ -38,8 +38,8 @@ typedef struct {
 
     /*
      * ONLY: a missing counter is not created, the result is NGX_MCDS_NOT_FOUND.
-     * NOW: it is created, but not by a change that was kept, as the initial
-     * number that can then be fetched may include the change.
+     * NOW: a missing counter is created, but not by a change that was kept in
+     * shared memory, as the initial number, fetched later, may include it.
      */
     ngx_uint_t          update;
 
@@ -97,15 +97,18 @@ ngx_mcds_count_t *ngx_mcds_counter_add(ngx_mcds_pool_t *pool, ngx_str_t *key,
 void ngx_mcds_counter_cancel(ngx_mcds_count_t *count);
 
 
-/* Returns the number of a durable counter that this host remembers; 0: none. */
+/*
+ * Returns the number of a counter that this host remembers; 0: none, or the
+ * counter is not durable.
+ */
 
 uint64_t ngx_mcds_counter_known(ngx_mcds_counter_t *counter);
 
 
 /*
- * The periods of a counter, of this length in seconds.  Periods follow each
- * other from the second "start" of 1970 (UTC) on, and are numbered; each has a
- * counter of its own.
+ * The periods of a counter, such as days.  Periods follow each other from the
+ * second "start" of 1970 (UTC) on, and are numbered; each period has a counter
+ * of its own.
  */
 
 typedef struct {

@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * A counter is idle in the index, and may be forgotten, if it has nothing to
- * send and no reply is missing.  Otherwise a flush has the counter in its
- * queue, to send its sum, or a reply is missing.
+ * The counters that this worker remembers.  A counter is idle in the index, and
+ * may be forgotten, if it has no change to send and no reply of memcached is
+ * missing.  Otherwise a flush has the counter in its queue, to send the sum of
+ * its changes, or a reply is missing.
  */
 
 
@@ -83,7 +84,7 @@ typedef struct {
     unsigned             under_way:1;
     unsigned             buffer:1;     /* unsent changes of the counter are
                                           kept in shared memory (the outbox),
-                                          not here */
+                                          not in the worker's own memory */
     ngx_mcds_stat_t     *stat;         /* statistics of the counter, or NULL */
     ngx_mcds_counter_t   counter;
 } ngx_mcds_counter_async_t;
@@ -266,8 +267,8 @@ ngx_mcds_counter_async_drop(ngx_mcds_index_node_t *node)
 
 
 /*
- * Returns the flush that sends summed changes of counters at intervals of this
- * period; there is one for each different value of the configuration.
+ * Returns the flush that sends summed changes of counters at intervals of
+ * "period" ms; there is one flush for each period that the configuration has.
  */
 
 static ngx_mcds_flush_t *
@@ -458,7 +459,7 @@ ngx_mcds_counter_async_handler(void *data, ngx_uint_t rc, uint64_t value)
 
         /*
          * the change of the counter was not sent: it is kept in shared memory
-         * (the outbox), or here until the next flush
+         * (the outbox), or in this worker until the next flush
          */
 
         if (ngx_mcds_counter_async_give(async, sent) == NGX_OK) {
@@ -498,7 +499,8 @@ ngx_mcds_counter_async_handler(void *data, ngx_uint_t rc, uint64_t value)
 /*
  * Puts a change of a counter, which was not sent, into the outbox (shared
  * memory for unsent changes), from which it is added to the counter later, see
- * ngx_mcds_replay_keep().  NGX_DECLINED: this counter does not use the outbox.
+ * ngx_mcds_replay_keep().  NGX_DECLINED: the counter does not use the outbox,
+ * or there is none; NGX_BUSY: the outbox has no room.
  */
 
 static ngx_int_t

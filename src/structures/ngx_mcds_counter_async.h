@@ -21,11 +21,11 @@
 
 /*
  * Adds delta to a counter as ngx_mcds_counter_change() does, but the change is
- * sent within flush milliseconds; that of a counter which this worker does not
- * know yet, at the end of this turn of the event loop.  A change that could not
- * be sent is kept and sent later; a change without a reply is not sent again.
- * A worker does not exit while it keeps changes, but then sends them at once,
- * and only once.
+ * sent within flush milliseconds; the change of a counter that this worker does
+ * not know yet is sent at the end of this turn of the event loop.  A change
+ * that could not be sent is kept and sent later; a change without a reply is
+ * not sent again.  A worker that is to exit sends the changes that it keeps at
+ * once, and only once, and then exits.
  *
  * NGX_OK: *value is the counter as far as this worker knows, with all its own
  * changes.  NGX_DECLINED: the counter is not known (yet).  NGX_BUSY: out of

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The outbox itself, and its accounts.
+ * The outbox, the memory of known numbers and unsent sums of counters, and its
+ * accounts, each for one destination of sums.
  */
 
 
@@ -14,8 +15,8 @@
 
 
 /*
- * an account of the outbox (the unsent sums for one destination) that no
- * configuration uses may be replaced after so many reloads
+ * the number of reloads after which an account of the outbox (the unsent sums
+ * for one destination) that no configuration uses may be replaced
  */
 #define NGX_MCDS_OUTBOX_OLD       16
 

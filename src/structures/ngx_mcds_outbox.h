@@ -58,8 +58,9 @@ typedef enum {
  */
 
 typedef struct {
-    ngx_uint_t          kind;          /* destination of these sums of counters,
-                                          a pool or the origin; 0: unused */
+    ngx_uint_t          kind;          /* kind of the destination of the
+                                          account's sums of counters: a pool or
+                                          the origin; 0: no account */
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
     ngx_uint_t          generation;    /* generation (reloads) of the last
@@ -68,8 +69,8 @@ typedef struct {
 
     uint64_t            added;         /* how often an unsent sum was added to
                                           this account of the outbox */
-    uint64_t            clean;         /* number of additions to the account
-                                          until it last had no unsent sum */
+    uint64_t            clean;         /* value of the field "added" when the
+                                          account last had no unsent sum */
     uint64_t            lost;          /* total of the counters' sums that were
                                           lost, as there was no room for
                                           them */
@@ -131,7 +132,8 @@ typedef struct {
 
 
 /*
- * what this host remembers of counters, in shared memory (the outbox), or NULL
+ * the outbox, shared memory in which this host remembers known numbers and
+ * unsent sums of counters; NULL: none
  */
 extern ngx_mcds_outbox_t  *ngx_mcds_outbox;
 
@@ -139,7 +141,7 @@ extern ngx_mcds_outbox_t  *ngx_mcds_outbox;
 /*
  * Creates an outbox, which remembers known numbers and unsent sums of counters,
  * in zeroed memory.  Returns NULL if the memory is too small.  Other functions
- * of the outbox lock the mutex.
+ * lock the mutex themselves if they need it.
  */
 
 ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
@@ -228,7 +230,8 @@ ngx_int_t ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns 1 if less than a quarter of the outbox is free for further counters.
+ * Returns 1 if less than a quarter of the outbox is free for the unsent sums of
+ * further counters.
  */
 
 ngx_uint_t ngx_mcds_outbox_crowded(ngx_mcds_outbox_t *outbox);
@@ -245,7 +248,8 @@ uint64_t ngx_mcds_outbox_left(ngx_mcds_outbox_t *outbox,
 
 /*
  * Returns the total of the absolute values of all unsent sums of counters in an
- * account, those for one destination, and removes the account from the outbox.
+ * account, those for one destination, and marks the account as unused.  For the
+ * exit of nginx: the sums stay in the outbox, whose memory is freed afterwards.
  */
 
 uint64_t ngx_mcds_outbox_forget(ngx_mcds_outbox_t *outbox,
@@ -253,8 +257,8 @@ uint64_t ngx_mcds_outbox_forget(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Removes all accounts, with the unsent sums of counters, from the outbox, and
- * returns the total of the sums.
+ * Marks all accounts of the outbox as unused, as ngx_mcds_outbox_forget() does,
+ * and returns the total of the absolute values of their unsent sums.
  */
 
 uint64_t ngx_mcds_outbox_forget_all(ngx_mcds_outbox_t *outbox);
@@ -314,7 +318,7 @@ ngx_uint_t ngx_mcds_outbox_open(ngx_mcds_outbox_t *outbox,
 
 /*
  * Marks a batch of counters' sums as acknowledged by the origin: the sums are
- * removed from the account, without what was added meanwhile.
+ * removed from the account, except for changes that were added meanwhile.
  */
 
 void ngx_mcds_outbox_ack(ngx_mcds_outbox_t *outbox,
@@ -332,8 +336,8 @@ void ngx_mcds_outbox_check(ngx_mcds_outbox_t *outbox,
 
 /*
  * Writes the name of a batch of counters' sums, by which the origin recognizes
- * a repetition, at most NGX_MCDS_OUTBOX_ID * 2 + 1 + NGX_INT64_LEN bytes, which
- * is unique worldwide.  Returns its end.
+ * a repetition: unique worldwide, and at most NGX_MCDS_OUTBOX_ID * 2 + 1 +
+ * NGX_INT64_LEN bytes.  Returns the end of the name.
  */
 
 u_char *ngx_mcds_outbox_batch_name(ngx_mcds_outbox_t *outbox, uint64_t batch,

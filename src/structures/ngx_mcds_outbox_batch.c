@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Sums of an account, which are taken, or posted in batches by its owner.
+ * The unsent sums of counters in an account of the outbox: taken one by one, or
+ * posted in batches by the worker that owns the account.
  */
 
 
@@ -182,8 +183,8 @@ ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
         ngx_mcds_outbox_remove(outbox, i);
 
         /*
-         * a counter that has expired since its unsent change was kept here is
-         * not created only to add this change
+         * drop the unsent sum of a counter whose time to live has passed since:
+         * the counter has expired, and is not created only to add the sum
          */
 
         if (item->ttl && passed >= (time_t) item->ttl) {
@@ -232,7 +233,7 @@ ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
             continue;
         }
 
-        /* a new batch for the origin takes each counter's sum not in it yet */
+        /* put the counter's sum into the new batch for the origin */
 
         if (fresh && slot->u.post.batch != account->batch) {
             slot->u.post.batch = account->batch;

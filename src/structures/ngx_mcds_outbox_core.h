@@ -2,6 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
+ * The memory of the outbox:
+ *
  *   outbox | known numbers, in sets of 8 | heads | slots
  *
  * A known number has its place in one set; the number that was learned the
@@ -92,8 +94,8 @@ typedef struct {
     (NGX_MCDS_OUTBOX_SLOT - offsetof(ngx_mcds_slot_t, key))
 
 /*
- * in a slot of the outbox with the rest of a long key, these bytes begin after
- * the field "account"
+ * the number of bytes that a slot of the outbox has for the rest of a long key;
+ * they begin after the field "account"
  */
 #define NGX_MCDS_OUTBOX_REST                                                  \
     (NGX_MCDS_OUTBOX_SLOT - offsetof(ngx_mcds_slot_t, account) - 1)

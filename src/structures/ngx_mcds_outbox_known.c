@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Numbers that this host knows, to which counters that were lost are raised.
+ * Known numbers in the outbox: the numbers of counters that this host knows, to
+ * which counters that memcached has lost are raised.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Slots of sums, by account and key.
+ * The slots of the outbox, each with the unsent sum of one counter, which are
+ * found by account and key.
  */
 
 

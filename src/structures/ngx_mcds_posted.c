@@ -15,7 +15,7 @@
 #include "ngx_mcds_timer.h"
 
 
-/* the interval at which a timer looks for posted events, ms */
+/* the interval at which a timer looks for events posted to the next turn, ms */
 #define NGX_MCDS_POSTED_TIME 20
 
 

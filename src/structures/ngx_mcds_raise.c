@@ -318,7 +318,7 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
 
 /*
  * Starts to raise a counter for all changes that wait now, within the time that
- * the first one, which has waited for the longest time, has left.
+ * is left for the first change, which has waited for the longest time.
  */
 
 static void
@@ -464,12 +464,13 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
 
 
 /*
- * Decides from what the servers have whether a counter may be raised.  NGX_OK:
- * memcached lost it and it was created again, or it is large enough;
- * NGX_DECLINED: it was set or lowered; NGX_ABORT: another program has given it
- * a time to live.  On replicas one server with a counter that was set is enough
- * for NGX_DECLINED, and one with a counter that was created again for NGX_OK.
- * While a replica is down, the others may lack changes of the counter.
+ * Decides whether a counter may be raised, from its state on all servers.
+ * NGX_OK: memcached lost the counter and it was created again, or its number is
+ * large enough; NGX_DECLINED: it was set or lowered; NGX_ABORT: another program
+ * has given it a time to live.  On replicas one server with a counter that was
+ * set is enough for NGX_DECLINED, and one with a counter that was created again
+ * for NGX_OK.  While a replica is down, the others may lack changes of the
+ * counter.
  */
 
 static ngx_int_t
@@ -524,10 +525,10 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 /*
  * Computes the number to which a counter is raised for the changes that wait
- * (wishes): the largest number that this host knew when it sent one of them,
- * plus all changes that were sent with this known number, which contains none
- * of them; or, if it is larger, the number that this host knows by now, which
- * may contain them.
+ * (wishes): the largest number that this host knew when it sent a change, plus
+ * all changes that were sent with this known number, which contains none of
+ * these changes; or, if larger, the number that this host knows by now, which
+ * may contain changes that wait.
  */
 
 static ngx_int_t
@@ -661,9 +662,9 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * The counter was raised: calls the handlers of the changes (wishes) that are
- * contained in the new number.  Changes that came later wait until it is raised
- * once more.
+ * Called when a counter was raised: calls the handlers of the changes (wishes)
+ * that its new number contains.  Changes that came later wait until the counter
+ * is raised once more.
  */
 
 static void

@@ -106,9 +106,9 @@ typedef struct {
                                           was sent */
     uint64_t             sum;          /* sum by which the request changes the
                                           counter; 0: a read */
-    ngx_msec_t           sent;         /* start of the pool's timeout, after
-                                          which the wish to raise the counter
-                                          ends */
+    ngx_msec_t           sent;         /* when the counter's change or read was
+                                          sent: the wish ends when the pool's
+                                          timeout has passed since */
     ngx_mcds_raise_pt    handler;
     void                *data;
 } ngx_mcds_wish_t;
@@ -117,10 +117,10 @@ typedef struct {
 /*
  * Raises a counter to the known number and the sum of the wishes of this
  * worker, which are combined.  The counter is not raised above that number, so
- * nothing is counted twice: what other workers have added since the counter was
- * created again becomes a part of the number.  The counter is changed only by
- * its CAS, so that each host adds only the part that is still missing.  On
- * replicas the counter is raised on each server.
+ * nothing is counted twice: the changes that other workers have made since the
+ * counter was created again become a part of the number.  The counter is
+ * changed only by its CAS, so that each host adds only the part that is still
+ * missing.  On replicas the counter is raised on each server.
  *
  * age is the time since the known number was received, in milliseconds.
  * NGX_OK: the handler is called once, not from inside of this call, and the

@@ -279,9 +279,9 @@ ngx_mcds_replay_sent(void *data, ngx_uint_t rc, uint64_t value)
 
 
 /*
- * Continues to send the unsent changes of counters, pool by pool, starts again
- * with the first pool, or looks later whether there are any: a worker that
- * exits may leave some.
+ * Sets the timer that continues to send the unsent changes of counters, pool by
+ * pool, or begins again with the first pool; without unsent changes it looks
+ * later whether a worker that has exited has left any.
  */
 
 static void
@@ -315,7 +315,10 @@ ngx_mcds_replay_next(void)
 }
 
 
-/* sets the timer, unless it is set to an earlier time already */
+/*
+ * sets the timer that sends the unsent changes of counters, unless the timer is
+ * set to an earlier time
+ */
 
 static void
 ngx_mcds_replay_wait(ngx_msec_t wait)

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A change tries the counter first.  If there is none, the change waits for the
- * seed of its key, of which a worker has one at a time:
+ * A change of a counter is first sent to memcached.  If the counter is missing,
+ * the change waits for the seed of the key, which fetches the initial number; a
+ * worker has one seed of a key at a time:
  *
  *   lock -> look whether there is a counter now -> fetch -> add
  *     |                    ^
@@ -203,8 +204,8 @@ ngx_mcds_seed_sought(ngx_mcds_increment_t *increment)
 
 
 /*
- * Sends a change to a counter that exists or, if update is NOW, also creates a
- * missing one.
+ * Sends a change of a counter to memcached, once more after a wait for the
+ * counter's initial number; if update is NOW, a missing counter is created.
  */
 
 static void
@@ -608,8 +609,8 @@ ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result)
     }
 
     /*
-     * the counter exists, even if its value is no number: then each waiting
-     * change gets that error from memcached
+     * the counter exists; if its value is no number, each of the changes that
+     * wait gets an error from memcached
      */
 
     ngx_mcds_seed_ready(seed);
@@ -640,8 +641,8 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
     }
 
     /*
-     * Only a request that still waits can ask for the counter's initial
-     * number.  The changes of requests that no longer wait are not counted: the
+     * No request waits any more, and only a request that waits can ask for the
+     * counter's initial number: the waiting changes are not counted, and the
      * next request asks for the number.
      */
 

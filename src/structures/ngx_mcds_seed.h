@@ -26,21 +26,21 @@ typedef struct ngx_mcds_increment_s  ngx_mcds_increment_t;
 
 
 /*
- * Asks, for instance the origin, for the initial number of a missing counter;
- * data is that of a waiting request that was not canceled.
- * ngx_mcds_seed_value() is called with the number once, not from inside of this
- * call.  Any result but NGX_OK: the number cannot be asked for (logged), and
- * that call does not come.
+ * The type of a function that asks, for instance the origin, for the initial
+ * number of a missing counter; data is that of a waiting request that was not
+ * canceled.  With NGX_OK, ngx_mcds_seed_value() must be called once, with the
+ * number, not from inside of the function.  With any other result, which is
+ * logged, the number cannot be asked for.
  */
 
 typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * Called for each change of a counter, once, alone or in a sum, whether it was
- * counted or not, but not before the counter's initial number has arrived: that
- * number might already contain the change.  Not called for unfinished changes
- * of a worker that is killed.
+ * The type of a function that is called for each change of a counter, once,
+ * alone or in a sum, whether the change was counted or not, but not before the
+ * counter's initial number has arrived: the number might already contain the
+ * change.  Not called for unfinished changes of a worker that is killed.
  */
 
 typedef void (*ngx_mcds_counted_pt)(void *data, ngx_str_t *key, int64_t delta);
@@ -91,8 +91,9 @@ ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_increment_t *increment);
 
 
 /*
- * Called by the code that was asked for a counter's initial number by
- * source->fetch: NGX_OK with the number; any other rc: there is none (logged).
+ * Called by the code that source->fetch has asked for a counter's initial
+ * number.  NGX_OK: value is the number; any other rc: there is no number, which
+ * is logged.
  */
 
 void ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value);

@@ -90,7 +90,10 @@ uint64_t ngx_mcds_top_slot(ngx_mcds_top_t *top, time_t now);
 uint32_t ngx_mcds_top_ttl(ngx_mcds_top_t *top, uint64_t slot, time_t now);
 
 
-/* Starts to read the list of the most frequent keys when a worker starts. */
+/*
+ * Called when a worker starts: starts to read the list of the most frequent
+ * keys from memcached.
+ */
 
 void ngx_mcds_top_start(ngx_mcds_top_t *top);
 
@@ -114,8 +117,8 @@ void ngx_mcds_top_add(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 /*
  * Returns the list of the most frequent keys as this worker has read it last,
  * or NULL.  For a minute from then on, the worker reads the list again at the
- * flush interval.  Counts in stat that the list was read, and the failure of
- * the last attempt to read it from memcached.
+ * flush interval, at most once a second.  Counts in stat that the list was
+ * used, and the failure of the last attempt to read it from memcached.
  */
 
 ngx_mcds_top_list_t *ngx_mcds_top_list(ngx_mcds_top_t *top);

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The state of a list of the most viewed keys, in two independent halves: the
- * counts of this worker, which are merged into memcached, and the list of all
- * workers, which is read.
+ * The state in a worker of a list of the most frequent keys, in two independent
+ * halves: the worker's counts of keys, which are merged into memcached, and the
+ * list with the counts of all workers, which is read.
  */
 
 
@@ -25,7 +25,10 @@
  */
 #define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
 
-/* how often a worker that has counts of keys looks whether it is to exit, ms */
+/*
+ * the interval at which a worker that has counts of keys looks whether it is to
+ * exit, and the shortest interval at which a timer reads the list; ms
+ */
 #define NGX_MCDS_TOP_TICK         1000
 
 /*

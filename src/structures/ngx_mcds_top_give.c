@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The counts of this worker are merged into the items of their slots.
+ * The counts of keys of this worker are merged into the items in memcached of
+ * their slots, the parts of the window.
  */
 
 
@@ -442,8 +443,9 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_PROTOCOL:
 
         /*
-         * memcached may have stored the item with this worker's counts of keys
-         * added: to lose these counts is better than to count keys twice
+         * except after TOO_LARGE, memcached may have stored the item with this
+         * worker's counts of keys added: drop these counts, as to lose counts
+         * is better than to count keys twice
          */
 
         ngx_mcds_top_lose(top, state->flying, ngx_mcds_strerror(result->rc));

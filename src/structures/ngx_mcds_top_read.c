@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The counts of all workers are read, slot by slot, and added up.
+ * The counts of keys of all workers are read from memcached, slot by slot (part
+ * of the window), and added up.
  */
 
 
@@ -150,8 +151,8 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
     state = top->state;
 
     /*
-     * the next read is due a flush interval after the beginning of this one,
-     * as is the next call of the reader's handler
+     * the next read of the list is due a flush interval after the beginning of
+     * this read, as the timer calls the reader's handler at that interval
      */
 
     state->read = ngx_max(ngx_current_msec, 1);
@@ -177,7 +178,7 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
                 continue;
             }
 
-            /* the clock was set back: the sum of ended slots is void */
+            /* the clock was set back: add up the counts of ended slots anew */
 
             part->final = 0;
             state->ended_slot = 0;
@@ -198,8 +199,8 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
 
 
 /*
- * Returns 1 if the counts of keys in the slot do not change any more, as all
- * workers have sent theirs.
+ * Returns 1 if the counts of keys in a slot (part of the window) do not change
+ * any more, as all workers have sent their counts.
  */
 
 static ngx_uint_t

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The slots of a list of the most viewed keys.
+ * The slots, parts of the window, of a list of the most frequent keys.
  */
 
 

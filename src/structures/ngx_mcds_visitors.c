@@ -13,9 +13,9 @@
 
 
 /*
- * the limits of what a worker remembers: the visitors that were counted in the
- * window, as hash sets and the visitors in each set; and the numbers of
- * visitors to show, one for each key, as their count and bytes
+ * the limits of a worker's memory of visitors: the hash sets of visitors that
+ * were counted in the window, and the visitors in each set; the numbers of
+ * visitors to show, one for each key, and their bytes
  */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
@@ -205,7 +205,7 @@ ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter, ngx_str_t *key,
 
     for (i = 0; i < 3; i++) {
 
-        /* splitmix64 */
+        /* a step of the random number generator splitmix64 */
 
         n = hash + ((uint64_t) now * 3 + i + 1) * 0x9e3779b97f4a7c15;
         n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9;
@@ -475,7 +475,7 @@ ngx_mcds_visitors_hash(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 }
 
 
-/* the hash FNV-1a of a string, 64 bits */
+/* continues the hash FNV-1a, of 64 bits, with the bytes of a string */
 
 static uint64_t
 ngx_mcds_visitors_fnv(uint64_t hash, ngx_str_t *s)
@@ -626,8 +626,8 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
 
 /*
- * Lets the index of shown numbers of visitors drop this one when it needs room,
- * unless a reply of memcached for the number is still missing.
+ * Lets the index of shown numbers of visitors drop the given number when the
+ * index needs room, unless a reply of memcached for the number is missing.
  */
 
 static void
@@ -758,7 +758,7 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
 
     /*
      * the handler of a waiting request may ask for the next number of visitors,
-     * or cause this one to be dropped
+     * or cause "shown" to be dropped
      */
 
     rc = shown->rc;
