@@ -184,7 +184,9 @@ struct ngx_mcds_op_s {
  *
  * The command is sent at the end of this turn of the event loop, in one write
  * with all others for the same server.  No command is sent twice, except a GET
- * on an idle connection that the server has just closed.
+ * on a connection that was lost without a failure of the server: the server
+ * had closed it as idle, or the client gives it up on account of a value that
+ * is too large.
  *
  * The result is DOWN, from a posted event, while the server's breaker is open;
  * BUSY if too many operations are pending or memory is exhausted.  No operation
