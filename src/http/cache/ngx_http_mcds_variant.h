@@ -29,12 +29,12 @@ ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
 /*
  * Stores a variant of a page and the page's list of variants.  Call this at
- * the end of the response's body.  NGX_DECLINED: store the response as any page
- * with ctx->waiter, since the page has no variants, or its list already has
- * this variant.  Otherwise the function takes over value, the variant's entry,
- * and split, the variant's body in parts or NULL.  NGX_OK: the build of the
- * page ends later, by itself; NGX_ERROR: nothing is stored, and the caller ends
- * the build.
+ * the end of the response's body.  NGX_DECLINED: the caller stores the response
+ * by ctx->waiter, as for any page, since the page has no variants, or its list
+ * has this variant.  Otherwise the function takes over value, the variant's
+ * entry, and split, the variant's body in parts or NULL.  NGX_OK: the build of
+ * the page ends later, by itself; NGX_ERROR: nothing is stored, and the caller
+ * ends the build.
  */
 
 ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
