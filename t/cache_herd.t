@@ -72,7 +72,7 @@ for my $round (1 .. $t->size(3, 30)) {
 
     # those who ask for the page are behind it in each worker's queue
 
-    $_->get('/cold/other') for (@hosts) x 4;
+    $_->handled('/cold/other') for @hosts;
     is($o->held($uri), 1, "cold $round: one asks the origin");
 
     $o->release($uri);
@@ -161,7 +161,7 @@ $o->mark();
 $o->hold_path('/late/b');
 @p = herd(12, '/late/b');
 $o->wait_requests(1, '/late/b');
-$_->get('/cold/other') for (@hosts) x 4;
+$_->handled('/cold/other') for @hosts;
 $o->release('/late/b');
 
 my @r = map { finish($_) } @p;

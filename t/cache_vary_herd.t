@@ -97,12 +97,12 @@ for my $round (1 .. $t->size(2, 20)) {
     my @p = herd($uri, 16, 3);
 
     $o->wait_requests(1, $uri);
-    $_->get('/other') for (@hosts) x 4;
+    $_->handled('/other') for @hosts;
     is($o->held($uri), 1, "cold $round: one asks");
 
     $o->let($uri, 1);
     $o->wait_requests(3, $uri);
-    $_->get('/other') for (@hosts) x 4;
+    $_->handled('/other') for @hosts;
     is($o->held($uri), 2, "cold $round: then one for each other variant");
 
     $o->release($uri);
@@ -122,7 +122,7 @@ for my $round (1 .. $t->size(2, 20)) {
     $o->hold_path($uri);
     my @p = herd($uri, 16, 3);
     $o->wait_requests(4, $uri);
-    $_->get('/other') for (@hosts) x 4;
+    $_->handled('/other') for @hosts;
     is($o->held($uri), 3, "known $round: one for each");
 
     $o->release($uri);
@@ -176,7 +176,7 @@ for my $round (1 .. $t->size(2, 20)) {
     $o->hold_path($uri);
     my @p = herd($uri, 20, 1, 'X-Vary' => 'X-A, X-B', 'X-B' => 1);
     $o->wait_requests(1, $uri);
-    $_->get('/other') for (@hosts) x 4;
+    $_->handled('/other') for @hosts;
     is($o->held($uri), 1, 'change: one asks');
     $o->release($uri);
     right('change', @p);
@@ -197,7 +197,7 @@ for my $round (1 .. $t->size(2, 20)) {
         headers => { 'X-A' => 1 });
     $o->wait_requests(1, $uri);
     my @p = herd($uri, 6, 2);
-    $_->get('/other') for (@hosts) x 4;
+    $_->handled('/other') for @hosts;
     $first->reset();
     $o->wait_requests(2, $uri);
     $o->release($uri);

@@ -53,6 +53,7 @@ http {
         listen 127.0.0.1:%%PORT%%;
         location /n {
             mcds_counter \$n key=\$arg_k;
+            mcds_counter_buffer \$n off;
             mcds_return "<\$n>";
         }
         location /p {
@@ -126,7 +127,9 @@ for my $i (0, 2) {
 }
 
 
-# at most one timeout, all at once; three of them open the breaker
+# at most one timeout, all at once; three of them open the breaker.  No count is
+# kept: the worker would send it before a round begins, and its timeout would
+# end the wait of the requests behind it
 
 for my $round (1 .. 3) {
     my $downs = downs();

@@ -178,6 +178,7 @@ by a busy machine.
 
     get(uri, %o), conn(%o), port, pid, dir, running
     workers()               pids; leaving(): those shutting down
+    handled(uri, %o)        waits until what clients have sent is handled
     reload(wait_old => 1)   HUP, waits for new workers; false if nginx refused
     conf(text, %o)          new configuration for the next reload(); mode => 0
                             as above

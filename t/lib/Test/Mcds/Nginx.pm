@@ -242,6 +242,28 @@ sub settle {
 }
 
 
+# Waits until the workers have handled what clients have sent before: each
+# worker sleeps.  The requests for the URI come after those of these clients on
+# the connections to memcached, so their lookups have ended, too.
+
+sub handled {
+    my ($self, $uri, %o) = @_;
+
+    $self->asleep();
+    $self->get($uri, %o) for 1 .. 4;
+    $self->asleep();
+}
+
+sub asleep {
+    my ($self) = @_;
+
+    Test::Mcds::wait_for(sub {
+        return !grep { Test::Mcds::slurp("/proc/$_/stat") !~ /\) S / }
+            $self->workers();
+    }, 60) or die "nginx $self->{name}: the workers are busy\n";
+}
+
+
 sub signal {
     my ($self, $name) = @_;
 
