@@ -262,8 +262,8 @@ void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
 /*
  * Returns the next directive in nginx's configuration, from index *i on, that
  * is one of "directives" (names, separated by spaces), has this name as its
- * argument and is not "off"; name NULL is any name, or none.  Advances *i
- * behind it.  Returns NULL if there is none.
+ * argument and is not "off"; name NULL is any name, or none.  Sets *i to the
+ * index after the directive.  Returns NULL if there is no such directive.
  */
 
 mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
@@ -273,8 +273,9 @@ mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
 /*
  * Returns the next directive in nginx's configuration, from index *i on, that
  * is one of "directives" (names, separated by spaces) and counts the counter
- * with this key.  If exact is 1, the directive has just this key; otherwise its
- * key contains variables and may have this value.
+ * with this key.  If exact is 1, the directive has just this key; otherwise a
+ * variable in its "key=" or "prefix=" may have any value.  Advances *i and
+ * returns NULL as mcds_site_find() does.
  */
 
 mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
@@ -290,8 +291,8 @@ ngx_mcds_pool_t *mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive);
 
 
 /*
- * Returns the value of the parameter "name=" of a directive, or NULL.  The
- * result is static: the next call overwrites it.
+ * Returns the value of the parameter "name=" of a directive, or NULL if the
+ * directive lacks it.  The result is static: the next call overwrites it.
  */
 
 ngx_str_t *mcds_site_param(mcds_directive_t *directive, char *name);
@@ -407,14 +408,14 @@ void mcds_show(mcds_t *m, json_t *value);
 
 void mcds_dump(json_t *value, size_t digits);
 
-/* Prints bytes of a text; those that are unsafe for a terminal are escaped. */
+/* Prints a text; bytes that are unsafe for a terminal are escaped. */
 
 void mcds_print(u_char *data, size_t len);
 
 
 /*
- * Returns bytes of a text as a null-terminated string from malloc(); those that
- * are unsafe for a terminal are escaped.
+ * Returns a text as a null-terminated string from malloc(); bytes that are
+ * unsafe for a terminal are escaped.
  */
 
 char *mcds_escape(u_char *data, size_t len);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds check and mcds bench: the servers as nginx would find them.  Their
- * statistics are read with libmemcached, which supports "stats".
+ * mcds check and mcds bench: test the memcached servers with the client that
+ * nginx uses.  libmemcached, which supports "stats", reads their statistics.
  */
 
 
@@ -41,7 +41,7 @@
 #define MCDS_CHECK_SKEW           5
 
 
-/* the name of a statistic that memcached is asked for, and its value */
+/* the name of a statistic, and its value in memcached's reply to "stats" */
 
 typedef struct {
     char        *name;
@@ -137,7 +137,7 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_put(o, "pools", pools);
 
-    /* lists the names under which directives store data in memcached */
+    /* adds the names under which directives store data in memcached to o */
 
     names = json_array();
     i = 0;
@@ -336,8 +336,8 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
 
 
 /*
- * the reason for a failed connection to a memcached server, which the result
- * code does not tell
+ * returns the reason why a connection to a memcached server failed, which the
+ * result code rc does not tell, as a JSON string
  */
 
 static json_t *

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds counter, mcds visitors and mcds top.
+ * mcds counter, mcds visitors and mcds top: show counters, numbers of visitors
+ * and lists of the most counted keys; "counter" also changes counters.
  */
 
 
@@ -74,8 +75,8 @@ mcds_counter(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     }
 
     /*
-     * a key whose pool is not known ends the tool: no counter may have been
-     * changed by then
+     * a key whose pool is not known ends the tool: so the pools of all keys are
+     * looked up before a counter is changed
      */
 
     for (i = 1; i < n; i++) {

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Operations that the program waits for.
+ * Runs operations of memcached, and waits for their results in nginx's event
+ * loop.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds get, in the files get*.c.
+ * The command "get", which shows the stored data of a page; mcds_get*.c.
  */
 
 
@@ -31,7 +31,7 @@ json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
     ngx_mcds_entry_t *list);
 
 
-/* Adds the lock of the page with this key to the JSON object. */
+/* Adds the state of the lock of the page with this key to the JSON object. */
 
 void mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key);
 
@@ -102,7 +102,7 @@ void mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route,
 /*
  * Reads the list of variants that has the variant with this key.  Returns
  * NGX_DECLINED if the key is not that of a variant, or memcached does not have
- * its list.  The answer must be freed, in any case.
+ * a list with this variant.  The answer must be freed, in any case.
  */
 
 ngx_int_t mcds_get_list(mcds_t *m, ngx_str_t *key, ngx_mcds_entry_t *list,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds get: bodies, and the parts of large ones.
+ * mcds get: reads the bodies of pages, and the parts of large bodies.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds get: the variants of a page.
+ * mcds get: finds the variants of a page, and those that a request may get.
  */
 
 
@@ -155,7 +155,7 @@ mcds_get_list(mcds_t *m, ngx_str_t *key, ngx_mcds_entry_t *list,
         return NGX_DECLINED;
     }
 
-    /* a list of another generation has other variants */
+    /* the key must contain the generation of this list of variants */
 
     ngx_memzero(none, NGX_MCDS_VARIANT_LEN);
     mcds_get_variant_key(m, list, none, &other);
@@ -184,8 +184,8 @@ mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
 
 
 /*
- * the hash of the variant of a page that a request with the headers of --header
- * gets
+ * computes the hash of the variant of a page that a request with the headers of
+ * --header gets
  */
 
 void

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The text of mcds_cache_key for a URL as nginx makes it, if the URL determines
- * it.
+ * Computes the key that nginx makes of mcds_cache_key for a URL, if the URL
+ * alone determines the key.
  */
 
 

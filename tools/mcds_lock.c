@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds lock: the locks of mcds_lock, which programs share with nginx.
+ * mcds lock: shows and releases the locks of the directives mcds_lock and
+ * mcds_lock_api, which other programs share with nginx.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds lock, in the files lock*.c.
+ * The command "lock", which shows and releases locks, and runs other commands
+ * while it holds one; mcds_lock*.c.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds lock run: runs a command while the lock is held.
+ * mcds lock run: runs a command while the tool holds a lock.
  *
  * Without a terminal the command leads its own process group, so that its
  * children get its signals.  With a terminal the command stays in the

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds log: the lines of all hosts, both stored and new ones.
+ * mcds log: prints the lines that all hosts have written to a log, the stored
+ * ones, and with "follow" also new ones.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds log, in the files log*.c.
+ * The command "log", which reads, follows and writes logs; mcds_log*.c.
  */
 
 

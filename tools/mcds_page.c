@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages: the server{} block that nginx would choose for a URL, and the site of
- * its pages.
+ * Finds the server{} block that nginx would choose for a URL, and so the site
+ * (mcds_cache_site) and the pool of the URL's page.
  */
 
 
@@ -385,7 +385,7 @@ mcds_page_site(mcds_t *m, ngx_array_t *found, mcds_scope_t *scope)
 }
 
 
-/* the server{} blocks that may answer a URL; NULL: any of them */
+/* returns the server{} blocks that may answer a URL; NULL: any may do so */
 
 static ngx_array_t *
 mcds_page_servers(mcds_t *m, ngx_str_t *url)

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The page of a URL or a key: its name contains the site.
+ * Finds the page that a URL or a key on the command line means: its site, its
+ * pool, and the name under which memcached has the page.
  */
 
 
@@ -51,8 +52,8 @@ void mcds_page_put(json_t *o, ngx_str_t *name);
 
 
 /*
- * Reports why nginx may store the page under another key, if it may: it is
- * unknown whether an item under this key is the page that nginx serves.
+ * If nginx may store the page under another key (page->why), reports the reason
+ * as an error: an item under this key may not be the page that nginx serves.
  */
 
 void mcds_page_doubt(mcds_t *m, mcds_page_t *page);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds purge: purges as the module does, see src/cache/page/ngx_mcds_purge.h
- * and ngx_mcds_tag.h.
+ * mcds purge: purges pages, tags and hosts as the module does, see
+ * src/cache/page/ngx_mcds_purge.h and ngx_mcds_tag.h.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The output: JSON, or the same as text for people.
+ * Prints the results of commands, which are JSON values: as JSON, or as text
+ * for people.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * nginx's configuration as it was read, for the files site*.c and mcds_page.c.
+ * The blocks of nginx's configuration, with their directives, addresses and
+ * names, as mcds_site*.c read them.
  */
 
 

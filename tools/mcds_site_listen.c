@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The addresses and the names of the server{} blocks.
+ * The addresses and the names of server{} blocks, by the directives "listen"
+ * and "server_name".
  */
 
 

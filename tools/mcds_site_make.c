@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The sites of pages: computed from the configuration by the module's own code.
+ * The sites (mcds_cache_site) that pages belong to, which the code of the nginx
+ * module computes from nginx's configuration.
  */
 
 

@@ -269,7 +269,7 @@ mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
     while (*i < m->directives.nelts) {
         directive = (mcds_directive_t *) m->directives.elts + (*i)++;
 
-        /* mcds_lock_api may have no argument */
+        /* directives such as mcds_lock_api may have no argument */
 
         word = (directive->n > 1) ? &directive->words[1] : NULL;
 

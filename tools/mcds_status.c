@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds status and mcds watch: one screen about the site, shown once or live.
+ * mcds status prints the state of memcached and nginx on one screen, mcds watch
+ * the rates of nginx's statistics, each second.
  */
 
 

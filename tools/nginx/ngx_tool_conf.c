@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parser of nginx's configuration, as words.
+ * Parses a file of nginx's configuration into directives, each a list of words.
  */
 
 
@@ -187,7 +187,7 @@ ngx_tool_conf_skip_string(ngx_buf_t *b)
 
 /*
  * Skips a long string or a comment of Lua at the current position: "[[ ... ]]",
- * "[=[ ... ]=]", "--[[ ... ]]" or "--".  Returns 1 if there was one.
+ * "[=[ ... ]=]", "--[[ ... ]]" or "--".  Returns 0 if none begins there.
  */
 
 static ngx_uint_t
@@ -234,8 +234,8 @@ ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b)
 
 
 /*
- * the length of the start of a long string of Lua at p: "[[", "[=[" and so on;
- * 0 if there is none
+ * returns the length of the start of a long string of Lua at p: "[[", "[=[" and
+ * so on; 0 if no long string starts there
  */
 
 static size_t

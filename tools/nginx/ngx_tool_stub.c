@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stubs for names that the linked code refers to but a program does not need:
- * master and workers, the resolver, pages in memory.
+ * Stubs for names of nginx and of the module that the linked code refers to but
+ * a program does not need: master and workers, the resolver, pages in memory.
  */
 
 
