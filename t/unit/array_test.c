@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The text of lists: the start of a head, the ends of parts, and the lines; and
- * the names of a table that such lines contain, with the time as an argument.
+ * Parses the text of arrays: the start of an array's head item, its references
+ * to parts, and the lines; and the names of a table's elements in such lines.
  */
 
 

@@ -90,7 +90,7 @@ static command_t  commands[] = {
     { "version\r\n", { .verb = NGX_MCDS_GET_VERSION } },
     { "stats\r\n", { .verb = NGX_MCDS_STATS } },
 
-    /* commands without a letter, which no row of the replies names */
+    /* commands without a letter: no row of the replies belongs to them */
 
     { "get foo\r\n", { .verb = NGX_MCDS_GET } },
     { "get foo\r\n", { .verb = NGX_MCDS_GET,
@@ -391,7 +391,7 @@ test_cuts(void)
             cuts++;
         }
 
-        /* the parser does not take the line behind the reply */
+        /* the parser leaves the line that follows the reply in the buffer */
 
         strcpy(line + len, "END\r\n");
 

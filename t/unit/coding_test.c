@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Codings: round trips in pieces of all sizes, damaged bodies, the lengths that
- * entries state, and the codings that an Accept-Encoding accepts.
+ * The codings gzip and zstd of stored bodies: round trips in pieces of all
+ * sizes, damaged bodies, the lengths that entries state, and Accept-Encoding.
  */
 
 
@@ -244,7 +244,7 @@ test_length(ngx_uint_t coding)
 }
 
 
-/* A megabyte of zeros, coded in a few bytes. */
+/* A body of zeros that decodes to more than its stated length is refused. */
 
 static void
 test_bomb(ngx_uint_t coding)

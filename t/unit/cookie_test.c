@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which cookie headers have a session, for any application.
+ * Which request headers Cookie contain a session cookie of a given name, for an
+ * application in any language.
  */
 
 
@@ -64,7 +65,7 @@ test_names(void)
         /* ASP.NET and RFC 2965 ignore the case of names */
         yes("SID", "sid=1"), yes("sId", "SiD=1"),
 
-        /* PHP */
+        /* PHP replaces some characters of cookie names by "_" */
         yes("wp-pass_*", "wp-pass.x=1"), yes("wp-pass_*", "wp-pass x=1"),
         yes("wp-pass_*", "wp-pass[x=1"), yes("wp-pass_*", "wp-pass =1"),
         yes("a_b", "a.b=1"), yes("a.b", "a_b=1"), yes("a_b", "a[b=1"),
@@ -96,7 +97,7 @@ test_names(void)
         yes("\xc3\xa4SID", "\xc3\xa4SID=1"), yes("SID", "\x7fSID=1"),
         no("SID", "\xc3\xa4"), no("SID", "\xc3\xa4 x=1"),
 
-        /* commas, and separators in front of names */
+        /* commas between cookies, and separators in front of their names */
         yes("SID", "$Version=1, SID=1"), yes("SID", "a=b,SID=1"),
         yes("SID", "a=b,SID"), yes("SID", "a=b , SID , c"),
         yes("SID", "a,SID,b=1"), yes("S*", "a,S][b"), yes("SID", "a=b;(SID=1"),
@@ -108,7 +109,7 @@ test_names(void)
 }
 
 
-/* Names inside of a cookie's value. */
+/* Names of session cookies inside of another cookie's value. */
 
 static void
 test_values(void)

@@ -4,7 +4,7 @@
  *
  * Counters: the arithmetic of periods, with the time as an argument; and the
  * operations and results of several requests that change a counter in one turn
- * of the event loop.  The test plays the client.
+ * of the event loop.  The test replaces the client of memcached.
  */
 
 
@@ -117,7 +117,7 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 }
 
 
-/* replaces the code that keeps unsent increments: it keeps none */
+/* replaces the function that keeps unsent increments: this one keeps none */
 
 ngx_int_t
 ngx_mcds_replay_keep(ngx_mcds_counter_t *counter, int64_t delta)
@@ -192,7 +192,7 @@ test_period(void)
     ok(ngx_mcds_period_ttl(&hour, 1795194000 + 3599) == 61,
        "hour, to live at its end");
 
-    /* a day that begins at 22:00 UTC */
+    /* a period of a day, which begins at 22:00 UTC */
 
     ok(ngx_mcds_period_number(&day, 1795194000) == 20776, "day");
     ok(ngx_mcds_period_number(&day, 1795194000 + 5 * 3600 - 1) == 20776,
@@ -469,8 +469,8 @@ test_order(void)
 
 
 /*
- * Many increments in one turn of the event loop wait for more in the next
- * turns.
+ * If one turn of the event loop has many increments, they wait for more
+ * increments in the next turns.
  */
 
 static void
@@ -649,7 +649,7 @@ start(void)
     nasked = 0;
     ntold = 0;
 
-    /* structs that are kept for reuse would be reported as leaks */
+    /* frees the structs kept for reuse: a sanitizer would report leaks */
 
     while (ngx_mcds_counter_free.next
            && !ngx_queue_empty(&ngx_mcds_counter_free))

@@ -122,7 +122,7 @@ test_invalid(void)
 }
 
 
-/* Truncated dates; a sanitizer notices a read beyond the end. */
+/* Truncated dates; a sanitizer notices a read beyond the end of a date. */
 
 static void
 test_cut(void)

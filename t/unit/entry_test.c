@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stored entries: layout, round trip, damage, forged sizes, header lines,
- * CRC32C.
+ * Stored entries of the cache: layout, round trip, damage, forged sizes, header
+ * lines, CRC32C.
  */
 
 
@@ -72,7 +72,7 @@ static u_char     layout[] =
     "\x4d\x43\x44\x53"                       /*  0 magic */
     "\x01"                                   /*  4 format */
     "\x00"                                   /*  5 kind */
-    "\x70\x00"                               /*  6 header */
+    "\x70\x00"                               /*  6 size of this header */
     "\x03\x00\x00\x00"                       /*  8 flags */
     "\xe3\x51\x1d\xff"                       /* 12 CRC32C */
     "\x08\x07\x06\x05\x04\x03\x02\x01"       /* 16 time of expiry */
@@ -80,22 +80,22 @@ static u_char     layout[] =
     "\x28\x27\x26\x25\x24\x23\x22\x21"       /* 32 generation */
     "\x05\x00\x00\x00\x00\x00\x00\x00"       /* 40 size of body */
     "\x34\x33\x32\x31"                       /* 48 age */
-    "\x44\x43\x42\x41"                       /* stale-while-revalidate */
-    "\xff\xff\xff\xff"                       /* stale-if-error */
+    "\x44\x43\x42\x41"                       /* 52 stale-while-revalidate */
+    "\xff\xff\xff\xff"                       /* 56 stale-if-error */
     "\x54\x53\x52\x51"                       /* 60 request time */
-    "\x03\x00\x00\x00"                       /* 64 key */
-    "\x08\x00\x00\x00"                       /* 68 extensions */
-    "\x06\x00\x00\x00"                       /* 72 headers */
-    "\x05\x00\x00\x00"                       /* body in this item */
-    "\x00\x00\x00\x00"                       /* number of parts */
+    "\x03\x00\x00\x00"                       /* 64 size of key */
+    "\x08\x00\x00\x00"                       /* 68 size of extensions */
+    "\x06\x00\x00\x00"                       /* 72 size of headers */
+    "\x05\x00\x00\x00"                       /* 76 body in this item */
+    "\x00\x00\x00\x00"                       /* 80 number of parts */
     "\xc8\x00"                               /* 84 status */
     "\x00\x00"                               /* 86 reserved */
-    "\x00\x00\x00\x00"                       /* length of a part */
+    "\x00\x00\x00\x00"                       /* 88 length of a part */
     "\x00\x00\x00\x00\x00\x00\x00\x00"       /* 92 reserved */
     "\x68\x67\x66\x65\x64\x63\x62\x61"       /* 100 build */
     "\x00\x00\x00\x00"                       /* 108 purges */
-    "k/1"                                    /* 112 */
-    "\x02\x00\x02\x00\x00\x00t1"             /* type 2, length 2 */
+    "k/1"                                    /* 112 text of the key */
+    "\x02\x00\x02\x00\x00\x00t1"             /* extension, type 2, size 2 */
     "A: b\r\n"
     "hello";
 
@@ -1423,7 +1423,7 @@ read_exact(const u_char *data, size_t len, char **why)
 }
 
 
-/* Reads a stored entry, which must be refused for this reason, and frees it. */
+/* Reads and frees an entry; returns 1 if the reason for refusing it is text. */
 
 static int
 declined(ngx_mcds_value_t *value, const char *text)
@@ -1441,8 +1441,8 @@ declined(ngx_mcds_value_t *value, const char *text)
 
 
 /*
- * Tells if reading an entry with these headers returns rc; also compares the
- * two ways to check headers.
+ * Returns 1 if reading an entry with these headers returns rc, and a check of
+ * each of its headers alone agrees; otherwise 0.
  */
 
 static int

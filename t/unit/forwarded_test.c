@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which request headers make an application respond as for another request, and
- * when two such headers have the same meaning.
+ * Which request headers, such as X-Forwarded-Host, make an application respond
+ * as for another request, and when two of them have the same meaning.
  */
 
 

@@ -140,7 +140,7 @@ static control_row_t  control_rows[] = {
     { "stale-while-revalidate", C_SWR, 0, 0, 0, 0 },
     { "stale-if-error=x", C_SIE, 0, 0, 0, 0 },
 
-    /* numbers */
+    /* large and malformed numbers of seconds in Cache-Control */
 
     { "max-age=2147483647", C_MAX, 2147483647, 0, 0, 0 },
     { "max-age=2147483648", C_MAX, MAX, 0, 0, 0 },
@@ -164,7 +164,7 @@ static control_row_t  control_rows[] = {
     { "max-age='60'", C_MAX, 0, 0, 0, 0 },
     { "max-age=1e30", C_MAX, 0, 0, 0, 0 },
 
-    /* duplicate directives, on one line and on several */
+    /* duplicate directives of Cache-Control, on one line and on several */
 
     { "max-age=60, max-age=10", C_MAX, 10, 0, 0, 0 },
     { "max-age=10, max-age=60", C_MAX, 10, 0, 0, 0 },
@@ -290,7 +290,7 @@ static decide_row_t  decide_rows[] = {
     { 200, "max-age=1000000000000000000000000000000", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_STORE, MAX * 1000LL, 0 },
 
-    /* Expires */
+    /* lifetimes by Expires and Date */
 
     { 200, NULL, EXPIRES|DATE, 60, 0, 0, 0, 0,
       NGX_MCDS_STORE, 60000, 0 },
@@ -323,7 +323,7 @@ static decide_row_t  decide_rows[] = {
     { 200, NULL, EXPIRES|DATE, INT64_MAX - NOW, INT64_MIN, 0, 0, 0,
       NGX_MCDS_STORE, MAX * 1000LL, 0 },
 
-    /* X-Accel-Expires */
+    /* lifetimes by X-Accel-Expires, which precedes Cache-Control */
 
     { 200, NULL, ACCEL, 0, 0, 10, 0, 0,
       NGX_MCDS_STORE, 10000, 0 },
@@ -350,7 +350,7 @@ static decide_row_t  decide_rows[] = {
     { 500, NULL, ACCEL, 0, 0, 10, 0, 0,
       NGX_MCDS_REFUSE_STATUS, 0, 0 },
 
-    /* Age */
+    /* the Age of a response is subtracted from its lifetime */
 
     { 200, "max-age=60", 0, 0, 0, 0, 0, 59,
       NGX_MCDS_STORE, 1000, 0 },
@@ -430,7 +430,7 @@ static decide_row_t  decide_rows[] = {
     { 200, "max-age=60", ENCODED, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_ENCODED, 0, 0 },
 
-    /* Authorization */
+    /* responses to requests with Authorization */
 
     { 200, "max-age=60", AUTH, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_AUTHORIZATION, 0, 0 },
@@ -453,7 +453,7 @@ static decide_row_t  decide_rows[] = {
     { 200, "public", AUTH, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
 
-    /* flags */
+    /* flags of the stored entry, by must-revalidate, s-maxage and the like */
 
     { 200, "max-age=60, must-revalidate", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_STORE, 60000, SHARED|REVALID },
@@ -470,7 +470,7 @@ static decide_row_t  decide_rows[] = {
     { 200, "max-age=60, stale-while-revalidate=5", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_STORE, 60000, 0 },
 
-    /* status */
+    /* which status codes are stored, and with which lifetime */
 
     { 204, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
     { 301, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
@@ -511,14 +511,14 @@ static state_row_t  state_rows[] = {
     { 60000, NEVER, UNSET, 0, 60001, NGX_MCDS_STALE_LAST },
     { 60000, NEVER, UNSET, 0, 31536000000, NGX_MCDS_STALE_LAST },
 
-    /* the field "update" is 0 or unlimited */
+    /* the time for updates in the background (1st field) is 0 or unlimited */
 
     { 0, NEVER, UNSET, 0, -1, NGX_MCDS_FRESH },
     { 0, NEVER, UNSET, 0, 0, NGX_MCDS_STALE_LAST },
     { NEVER, NEVER, UNSET, 0, 0, NGX_MCDS_STALE_USABLE },
     { NEVER, NEVER, UNSET, 0, 31536000000, NGX_MCDS_STALE_USABLE },
 
-    /* grace */
+    /* a stale page may be used until the end of its grace (2nd field) */
 
     { 60000, 90000, UNSET, 0, 60000, NGX_MCDS_STALE_LAST },
     { 60000, 90000, UNSET, 0, 89999, NGX_MCDS_STALE_LAST },
@@ -530,7 +530,7 @@ static state_row_t  state_rows[] = {
     { NEVER, 30000, UNSET, 0, 29999, NGX_MCDS_STALE_USABLE },
     { NEVER, 30000, UNSET, 0, 30000, NGX_MCDS_STALE_UNUSABLE },
 
-    /* stale-while-revalidate replaces the field "update" */
+    /* stale-while-revalidate replaces the time for updates (1st field) */
 
     { 60000, NEVER, 10, 0, 0, NGX_MCDS_STALE_USABLE },
     { 60000, NEVER, 10, 0, 9999, NGX_MCDS_STALE_USABLE },
@@ -543,7 +543,7 @@ static state_row_t  state_rows[] = {
     { 0, NEVER, MAX, 0, 2147483647999, NGX_MCDS_STALE_USABLE },
     { 0, NEVER, MAX, 0, 2147483648000, NGX_MCDS_STALE_LAST },
 
-    /* must-revalidate */
+    /* a page with must-revalidate (REVALID) is never used stale */
 
     { 60000, NEVER, UNSET, REVALID, -1, NGX_MCDS_FRESH },
     { 60000, NEVER, UNSET, REVALID, 0, NGX_MCDS_STALE_UNUSABLE },
@@ -636,7 +636,7 @@ test_control_bytes(void)
         ngx_memzero(&cc, sizeof(cc));
         ngx_mcds_cache_control_add(&cc, &line);
 
-        /* with this byte, the directive is an unknown one, which is no error */
+        /* n: this byte makes an unknown directive, which is no error */
 
         n = c != 0 && (isalnum((int) c)
                        || strchr("!#$%&'*+-.^_`|~", (int) c) != NULL);
@@ -653,7 +653,7 @@ test_control_bytes(void)
 
     ok(wrong == 0, "any byte behind a directive");
 
-    /* the line is cut at each byte, in memory of exactly its size */
+    /* Cache-Control is cut at each byte, in memory of exactly its size */
 
     text = (u_char *) "x=\"a\\\"b\" , max-age=\"60\", private=\"X, Y\","
                       "no-store";
@@ -834,8 +834,8 @@ test_took(void)
 
 
 /*
- * A response that must not be stored for many reasons gets the first of them;
- * each reason is then removed in turn.
+ * If a response must not be stored for many reasons, the first one is reported;
+ * the test then removes the reasons in turn.
  */
 
 static void
@@ -1187,8 +1187,8 @@ test_state(void)
        == NGX_MCDS_STALE_USABLE, "no bound wraps around");
 
     /*
-     * a lifetime of the origin, and one of the configuration, have a grace of
-     * their own
+     * a page has one grace if the origin has set its lifetime, and another one
+     * if the configuration has
      */
 
     stale.update = NEVER;
@@ -1648,8 +1648,8 @@ control_bits(ngx_mcds_cache_control_t *cc)
 
 
 /*
- * Returns a text for the name of a test: one line, without marks of a TAP
- * directive.
+ * Returns a text in a form for the name of a test: one line, without marks of a
+ * TAP directive.
  */
 
 static const char *

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The hot keys of several workers that take turns: their rates compared with
- * true ones, their decay, and their transfer to the worker that follows.
+ * The hot keys of a host, those requested most often, with several workers that
+ * take turns: rates compared with true ones, decay, and a worker's successor.
  */
 
 
@@ -273,7 +273,7 @@ test_killed(void)
     publish(1);
     ok(read_all() == 2, "and is seen");
 
-    /* the previous worker ends its last write to shared memory late */
+    /* the replaced worker ends its last write to shared memory late */
 
     places->next->version++;
 
@@ -354,7 +354,7 @@ test_small(void)
 }
 
 
-/* The number noted for a key is the last one that any worker has noted. */
+/* A hot key is shown with the last number that any worker has noted for it. */
 
 static void
 test_noted(void)
@@ -489,7 +489,7 @@ publish(ngx_uint_t n)
 }
 
 
-/* The hot keys as worker 0 shows them. */
+/* Reads the hot keys of all workers into "keys", as worker 0 shows them. */
 
 static ngx_uint_t
 read_all(void)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The index compared with a simple model by random operations.  The model is a
- * list of the nodes that must exist, searched from its newest end.  Small
+ * Random operations compare ngx_mcds_index.h, a hash table with keys and idle
+ * nodes, with a model: the list of all nodes, searched from the newest.  Small
  * limits make the index full most of the time; few keys, hashes and buckets
  * make collisions frequent.
  */
@@ -22,12 +22,12 @@
 
 
 typedef struct {
-    u_char                  before[3];   /* so that node has an offset */
+    u_char                  before[3];   /* gives the field "node" an offset */
     ngx_mcds_index_node_t   node;
     ngx_uint_t              there;
     ngx_uint_t              idle;
-    ngx_uint_t              inserted;    /* number of the insertion */
-    ngx_uint_t              used;        /* number of the last use */
+    ngx_uint_t              inserted;    /* serial number of the insertion */
+    ngx_uint_t              used;        /* serial number of the last use */
     u_char                  key[4];
 } item_t;
 
@@ -64,7 +64,7 @@ static ngx_uint_t              ndrops;
 static ngx_uint_t              seen_drops;
 static ngx_uint_t              wrong;
 static ngx_uint_t              order;
-static ngx_uint_t              nodes, idles;   /* expected numbers */
+static ngx_uint_t              nodes, idles;   /* numbers that the model has */
 static size_t                  bytes, idle_bytes;
 static ngx_uint_t              all_drops, all_busy, all_found, all_twins;
 
@@ -125,7 +125,7 @@ test_empty(void)
 }
 
 
-/* The handler of a dropped node drops another node. */
+/* The handler that is called for a dropped node drops another node. */
 
 static void
 test_drop_uses(void)
@@ -169,7 +169,7 @@ test_random(void)
 
     ok(wrong == 0, "as the model: %d operations", ROUNDS * STEPS);
 
-    /* each kind of operation has occurred often */
+    /* each kind of operation on the index has occurred often */
 
     ok(all_drops > STEPS, "of them, nodes dropped: %d", (int) all_drops);
     ok(all_busy > STEPS, "insertions refused: %d", (int) all_busy);
@@ -451,7 +451,7 @@ compare(void)
 }
 
 
-/* Compares all nodes of a key with the model, the newest node first. */
+/* Compares all nodes of a random key with the model, the newest node first. */
 
 static void
 compare_found(void)
@@ -543,8 +543,8 @@ compare_order(void)
 
 
 /*
- * The handler of a dropped node, which is no longer in the index and could be
- * freed.
+ * Called for a node that the index has dropped: the node is no longer in the
+ * index, and could be freed.
  */
 
 static void

@@ -135,7 +135,7 @@ test_bytes(void)
 
     for (ch = 0; ch < 256; ch++) {
 
-        /* the byte in first, middle and last position of a text */
+        /* the byte ch is the first, the middle and the last one of a key */
 
         for (i = 0; i < 3; i++) {
 
@@ -177,7 +177,7 @@ test_bytes(void)
 }
 
 
-/* each byte at each place of a text, which the code checks in words */
+/* each byte at each place of a key's text, which the code checks in words */
 
 static void
 test_places(void)
@@ -211,7 +211,7 @@ test_places(void)
 }
 
 
-/* names are compared as by strncasecmp() */
+/* two names are compared without regard to case, as strncasecmp() does */
 
 static void
 test_names(void)
@@ -310,7 +310,7 @@ test_known(void)
 }
 
 
-/* The data of an empty string may be NULL. */
+/* The parts of a key may be empty strings, whose data may be NULL. */
 
 static void
 test_null(void)
@@ -370,7 +370,7 @@ test_prefixes(void)
 }
 
 
-/* No other item can have the key of a page. */
+/* No item other than a page can have the key of a page in memcached. */
 
 static void
 test_pages(void)
@@ -421,8 +421,8 @@ test_pages(void)
 
 
 /*
- * All texts are different, and many are hashed.  A serial number makes them
- * different whatever the random bytes are.
+ * Different texts have different keys in memcached, also if the texts are
+ * hashed.  Each random text begins with a serial number, and so is unique.
  */
 
 static void

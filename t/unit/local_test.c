@@ -65,7 +65,7 @@ test_lost(ngx_uint_t n)
 
     ok(kept == ROOM, "copy %d: all copies are there", (int) n);
 
-    /* what a worker leaves that is killed */
+    /* removes a copy from its bucket alone, as a killed worker leaves it */
 
     make_id(id, n);
     link = ngx_mcds_local_find(local, id);
@@ -136,7 +136,7 @@ make_id(u_char *id, ngx_uint_t n)
 }
 
 
-/* memory for a few copies */
+/* replaces nginx's allocation: shared memory has room for ROOM copies */
 
 void *
 ngx_slab_alloc_locked(ngx_slab_pool_t *shpool, size_t size)

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The item of a lock, the numbers of its owners, and the delays of waiters.
+ * The item of a lock in memcached, the numbers of a lock's owners, and the
+ * delays of requests that wait for a lock.
  */
 
 

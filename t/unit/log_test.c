@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The items of a log: their keys, which of them an interval needs, and the
- * events in them, also if an item is torn, foreign or duplicated.
+ * The items of a log in memcached: their keys, the items that contain the lines
+ * of an interval, and lines in torn, foreign or duplicate items.
  */
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Copies of values in files of memory: their bytes and offsets, what the file
- * refuses, the smallest value, and the number of files.
+ * Copies of values in files in memory (memfd): their bytes and offsets, values
+ * that the file refuses, the smallest value, and the number of files.
  */
 
 

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The outbox compared with a model: its known accounts, and the batches.  Its
- * memory is bounded without losing counts, and the outbox stays consistent when
- * a process is killed while changing it.
+ * The outbox (shared memory for known numbers and unsent sums of counters)
+ * compared with a model.  Its memory is bounded without losing sums, and the
+ * outbox stays consistent when a process is killed while changing it.
  */
 
 
@@ -165,8 +165,8 @@ test_known(void)
 
 
 /*
- * In a full outbox, the accounts that were not used for the longest time make
- * room.
+ * If more numbers of counters are learned than the outbox has room for, it
+ * forgets those that were not learned again for the longest time.
  */
 
 static void
@@ -257,7 +257,7 @@ test_sums(void)
 }
 
 
-/* a sum has bounds in both directions; what does not fit changes nothing */
+/* an unsent sum has a minimum and a maximum; a change beyond is refused */
 
 static void
 test_huge(void)

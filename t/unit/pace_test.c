@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The time before which a build is not expected to end.
+ * Estimates, from the durations of earlier builds of pages, the time before
+ * which a build is not expected to end.
  */
 
 
@@ -69,7 +70,8 @@ regular(void)
 
 
 /*
- * page builds that take now a short, now a long time are never said to be due
+ * if builds of pages take short and long times by turns, the estimated least
+ * time of a build stays low
  */
 
 static void

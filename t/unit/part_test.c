@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parts of a body: only parts as they were written are accepted.
+ * The parts of a page's body, items of their own in memcached: only parts as
+ * they were written are accepted.
  */
 
 
@@ -28,11 +29,11 @@ static ngx_int_t read_exact(const u_char *data, size_t len, size_t expected);
 static u_char  layout[] =
     "\x4d\x43\x44\x50"                       /*  0 magic */
     "\x01\x00"                               /*  4 format, reserved */
-    "\x20\x00"                               /*  6 header */
-    "\x05\x00\x00\x00"                       /*  8 data */
+    "\x20\x00"                               /*  6 size of this header */
+    "\x05\x00\x00\x00"                       /*  8 size of data */
     "CRC!"                                   /* 12 CRC32C */
     "\xef\xcd\xab\x89\x67\x45\x23\x01"       /* 16 generation */
-    "\x07\x00\x00\x00"                       /* 24 number */
+    "\x07\x00\x00\x00"                       /* 24 number of the part */
     "\x00\x00\x00\x00"                       /* 28 reserved */
     "hello";
 

@@ -174,7 +174,7 @@ static command_t  commands[] = {
 
 static reply_t  replies[] = {
 
-    /* mg */
+    /* replies to mg */
 
     { "EN kfoo O1f", .rc = NGX_MCDS_NOT_FOUND, .has = HAS_KO, .key = "foo",
       .opaque = 0x1f },
@@ -206,7 +206,7 @@ static reply_t  replies[] = {
     { "VA 0 t-1 c3121868 W", .has = HAS_V|HAS_C|HAS_T, .ttl = -1,
       .cas = 3121868 },
 
-    /* ms */
+    /* replies to ms */
 
     { "HD c1 kfoo O2", .has = HAS_C|HAS_KO, .cas = 1, .key = "foo",
       .opaque = 2 },
@@ -223,7 +223,7 @@ static reply_t  replies[] = {
     { "NF c0 kfoo O5", .rc = NGX_MCDS_NOT_FOUND, .has = HAS_C|HAS_KO,
       .key = "foo", .opaque = 5 },
 
-    /* ma */
+    /* replies to ma */
 
     { "VA 1 kfoo O6", .has = HAS_V|HAS_KO, .len = 1, .key = "foo",
       .opaque = 6 },
@@ -262,7 +262,7 @@ static reply_t  replies[] = {
       .opaque = 4 },
     { "VA 3 ", .has = HAS_V, .len = 3 },
 
-    /* words */
+    /* replies that begin with a word: no-op, version, errors */
 
     { "MN", .noop = 1 },
     { "MN ", .noop = 1 },
@@ -283,7 +283,7 @@ static struct {
     const char  *line;
 } wrong[] = {
 
-    /* wrong starts and ends of lines */
+    /* wrong starts and ends of the lines of replies */
 
     { text("\n") },
     { text("\r\n") },
@@ -304,7 +304,7 @@ static struct {
     { text("VA 3  \r\n") },
     { text("HD kfoo\rO1\r\n") },
 
-    /* lengths */
+    /* missing and malformed lengths of values */
 
     { text("VA\r\n") },
     { text("VA \r\n") },
@@ -359,7 +359,7 @@ static struct {
     { text("HD X,W\r\n") },
     { text("VA 3,kfoo O1\r\n") },
 
-    /* missing and broken numbers and texts of flags */
+    /* missing and malformed numbers and texts of flags of replies */
 
     { text("HD c\r\n") },
     { text("HD c kfoo\r\n") },
@@ -725,7 +725,7 @@ test_wrong(void)
 
         bad = 0;
 
-        /* no beginning of a wrong line is accepted either */
+        /* the parser accepts no beginning of a wrong line either */
 
         for (cut = 0; cut <= wrong[i].len; cut++) {
 
@@ -813,7 +813,7 @@ test_long_lines(void)
 }
 
 
-/* The excerpt of a refused line, for the log. */
+/* The excerpt of a refused reply, which nginx writes to its error log. */
 
 static void
 test_excerpts(void)
@@ -905,7 +905,7 @@ test_edits(void)
 }
 
 
-/* Numbers at the limits of their types, and invalid ones. */
+/* Parses numbers at the limits of their types, and invalid numbers. */
 
 static void
 test_numbers(void)

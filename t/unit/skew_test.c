@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Entries of hosts whose clocks are ahead, or far behind.
+ * Corrects the times of stored entries that come from hosts whose clocks are
+ * ahead, or far behind.
  */
 
 
@@ -64,7 +65,7 @@ main(void)
     pass = NGX_MCDS_ENTRY_PASS;
     list = NGX_MCDS_ENTRY_VARY;
 
-    /* a page's times within the bound, or in the past, stay */
+    /* a page's times stay if they are in the past or at most 5 s ahead */
 
     check(page, 0, 0, LIFE, 0, 0, LIFE, "now");
     check(page, 0, -LIFE, 0, 0, -LIFE, 0, "expired");
@@ -73,12 +74,12 @@ main(void)
     check(page, 0, -NOW, LIFE - NOW, 0, -NOW, LIFE - NOW, "in 1970");
     check(list, 0, year, 0, 0, year, 0, "a list");
 
-    /* a page of unknown age expires now, and not again each time */
+    /* a page too far ahead, of unknown age, expires when it is first seen */
 
     check(page, 0, 5001, LIFE + 5001, 0, -LIFE, 0, "beyond the bound");
     check(page, 0, 5001, LIFE + 5001, 1, -LIFE, 0, "seen again");
 
-    /* another version of the page was seen before: this one is newer */
+    /* the worker has seen another version of the page: this one is newer */
 
     check(page, 0, year, year + LIFE, 100, 1, LIFE + 1, "in a year");
     check(page, 0, year, year + LIFE, LIFE, 1, LIFE + 1, "a minute later");
@@ -92,7 +93,7 @@ main(void)
     check(page, 0, year, year + LIFE, 12 * LIFE, 11 * LIFE, 12 * LIFE,
           "made after that");
 
-    /* a pool knows nothing of the pages of another pool */
+    /* versions of a page that were seen in another pool do not count */
 
     place = &pools[1];
     check(page, 0, year, year + LIFE, 13 * LIFE, 12 * LIFE, 13 * LIFE,
@@ -117,21 +118,21 @@ main(void)
 
     check(page, 0, year, year + LIFE, 50, 50 - LIFE, 50, "set back");
 
-    /* the largest times and lifetimes */
+    /* a page with the largest time, and one with the largest lifetime */
 
     check(page, 0, 253402300799000LL - NOW, 253402300799000LL - NOW + LIFE, 7,
           7 - LIFE, 7, "in 9999");
     check(page, 0, year, year + 2 * (int64_t) NOW, 6, 1 - (int64_t) NOW, 6,
           "a life longer than time");
 
-    /* purges with a time in the future */
+    /* pages and lists of variants whose time of purge is in the future */
 
     check(page, NGX_MCDS_ENTRY_INVALID, 0, 3000, 1000, 0, 1000, "purged");
     check(page, NGX_MCDS_ENTRY_INVALID, 0, 3000, 4000, 0, 3000,
           "purged a second ago");
     check(list, 0, 0, 3000, 1000, 0, 1000, "all variants purged");
 
-    /* of more pages than a worker remembers, it knows the last ones */
+    /* of more pages than a worker can remember, it remembers the last ones */
 
     for (n = 0; n < 30000; n++) {
         ngx_memcpy(key, &n, 4);

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Memory that is kept for the next values: it is used again, blocks do not
- * overlap, the sum is bounded, and memory that is no longer used is freed.
+ * The memory of freed values, which a worker keeps for the next ones: it is
+ * used again, blocks do not overlap, the sum is bounded, and unused memory is
+ * freed.
  */
 
 
@@ -203,7 +204,7 @@ test_age(void)
         ngx_mcds_spare_free(p[i], 8192);
     }
 
-    /* two of the blocks are used again and again */
+    /* two of the four kept blocks of memory are used again and again */
 
     for (n = 0; n < 5; n++) {
         ngx_current_msec += NGX_MCDS_SPARE_AGE / 4;

@@ -106,7 +106,7 @@ test_sums(void)
 
     ok(wrong == 0, "all workers, each once");
 
-    /* another server gets the place in shared memory */
+    /* the statistics of another server take the place in shared memory */
 
     shared.owner++;
     seen[0].sums[7] = 100;
@@ -118,7 +118,7 @@ test_sums(void)
 }
 
 
-/* Sums need 64 bits, even where a word has 32. */
+/* Sums of statistics have 64 bits, even where a word of memory has 32. */
 
 static void
 test_large(void)
@@ -300,8 +300,8 @@ test_breaker(void)
 
 
 /*
- * In any order of events, the changes of a server alternate: down, up, down,
- * up.
+ * In whatever order the workers find a server down and up, the host reports its
+ * changes alternately: down, up, down, up.
  */
 
 static void
@@ -362,7 +362,7 @@ test_breaker_killed(void)
     ok(breaker(1, 0, 107), "the end in the one that is left");
     ok(breaker(0, 1, 108), "and the next beginning");
 
-    /* a worker leaves after the next worker has taken over */
+    /* a worker exits after the next worker has taken over its statistics */
 
     reset();
     (void) breaker(0, 1, 100);

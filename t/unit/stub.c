@@ -35,7 +35,7 @@ stub_init(void)
 
 #ifdef ngx_src_file
 
-/* Angie */
+/* Angie's ngx_log_error_core() has the source file as an argument, too */
 
 void
 ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, const char *filename,
@@ -54,8 +54,8 @@ ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
 
 
 /*
- * replace nginx's locks: the tests have one thread, and processes that take
- * turns
+ * replace nginx's locks in shared memory, as the tests need none: they have one
+ * thread, and processes that take turns
  */
 
 void

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parts of TAP that a C test needs for prove.
+ * Prints the results of tests in C in the format TAP, which "prove" reads.
  */
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Times beyond the range of nginx's clock where that has 32 bits: the clock
- * begins again after 49 days, and sees half of that ahead.
+ * Times beyond the range of ngx_msec_t where it has 32 bits: ngx_current_msec
+ * begins again after 49 days, and only times within 24 days are unambiguous.
  */
 
 

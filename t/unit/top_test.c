@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Top lists: the summaries that a worker stores and reads.  The test plays the
- * client and the timers, and sets the clock; submitted operations are recorded,
- * and answered by the test.
+ * Lists of the most frequent keys: the summaries that a worker stores and
+ * reads.  The test replaces the client of memcached and the timers, and sets
+ * the clock; it records submitted operations, and answers them.
  */
 
 
@@ -68,7 +68,8 @@ static ngx_mcds_top_t   top = { NULL, ngx_string("t"), 60, 6, 100, 3, 5000,
                                 NULL, NULL };
 static sent_t           sent[SENT];
 static ngx_uint_t       nsent, calls;
-static ngx_uint_t       apart;         /* 1: the test runs each turn */
+static ngx_uint_t       apart;         /* 1: the test itself runs each turn of
+                                          the event loop */
 static ngx_log_t        test_log;
 
 
@@ -376,8 +377,8 @@ test_give_large(void)
     value = stored("/other", 1000);
 
     /*
-     * a value of 20 kilobytes: another key shows whether memcached accepts the
-     * largest size
+     * a summary of 20 kilobytes: a value of the largest size under another key
+     * shows whether memcached accepts this size
      */
 
     answer(0, NGX_MCDS_OK, value);
@@ -390,7 +391,7 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000, "large: it fits");
     answer(3, NGX_MCDS_OK, NULL);
 
-    /* memcached refuses a value of this size */
+    /* memcached refuses the value of the largest size */
 
     start(1200);
     ngx_mcds_value_unref(value);
@@ -411,7 +412,7 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000,
        "large: the first ones are stored");
 
-    /* memcached refuses a value of any size, as only this server does */
+    /* memcached refuses a summary of any size: it is not halved for ever */
 
     for (i = 0; i < 10 && top.state->flying; i++) {
         answer(nsent - 1, NGX_MCDS_TOO_LARGE, NULL);
@@ -575,7 +576,8 @@ test_read_ended(void)
     ngx_mcds_value_t     *a, *b;
     ngx_mcds_top_wait_t  *wait;
 
-    start(1226);                  /* slot 122; 119 ended 26 s ago */
+    start(1226);                  /* in slot 122 of 10 s; slot 119 ended 26 s
+                                     ago */
 
     a = stored("/a", 1);
     b = stored("/b", 10);
@@ -588,7 +590,7 @@ test_read_ended(void)
 
     ok(in_list("/a") == 6, "ended: all of them");
 
-    pass(5000);                   /* slot 123; it shows 118 to 123 */
+    pass(5000);                   /* in slot 123: slots 118 to 123 are shown */
     n = nsent;
     (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
     ok(nsent == n + 3 && is(n, NGX_MCDS_GET, "t:top:121")
@@ -758,7 +760,7 @@ test_read_waits(void)
 
     ok(calls == 5, "waits: all are called");
 
-    /* a handler that asks for the list again waits for the next one */
+    /* a handler that asks for the list again waits until it is read anew */
 
     pass(5000);
     (void) ngx_mcds_top_read(&top, waiter, &top, &wait);
@@ -804,7 +806,7 @@ test_reader(void)
 
         n += (nsent > 0);
 
-        pass(3);                  /* the answers take a moment */
+        pass(3);                  /* memcached answers after 3 ms */
 
         while (nsent) {
             answer(--nsent, NGX_MCDS_NOT_FOUND, NULL);

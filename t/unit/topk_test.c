@@ -3,8 +3,8 @@
  * Copyright (C) mcds authors
  *
  * The space-saving summary compared with true counts: a count is never too low,
- * and too high by at most total / max.  Each key with a larger count is there,
- * however the stream was divided into summaries, merged, stored and read.
+ * and too high by at most total / max.  A summary contains each key with a
+ * larger count, however the stream was divided, merged, stored and read.
  */
 
 
@@ -179,7 +179,7 @@ test_merge_small(void)
     ngx_mcds_topk_reset(b);
     add(b, 4, 5);
     add(b, 5, 6);
-    add(b, 6, 1);           /* replaces "key 4" */
+    add(b, 6, 1);           /* replaces "key 4" in the summary b */
 
     ngx_mcds_topk_merge(a, b);
 
@@ -560,7 +560,7 @@ check(ngx_mcds_topk_t *topk, ngx_uint_t max, const char *what)
 }
 
 
-/* Checks that heap, places and hash buckets of a summary agree. */
+/* Returns 1 if the heap, the places and the hash buckets of a summary agree. */
 
 static ngx_uint_t
 sound(ngx_mcds_topk_t *topk)

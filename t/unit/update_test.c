@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Updates of an item.  The test plays the client and the timers; memcached is a
- * single item here, or a failure that the test chooses.
+ * Updates of an item by compare-and-swap.  The test replaces the client of
+ * memcached and the timers: it keeps a single item, or chooses failures.
  */
 
 
@@ -21,8 +21,9 @@
 
 typedef struct {
     ngx_mcds_request_t    req;
-    ngx_mcds_op_t        *op;          /* NULL: it has ended */
-    ngx_uint_t            server;      /* 1 + its index; 0: by key */
+    ngx_mcds_op_t        *op;          /* NULL: the operation has ended */
+    ngx_uint_t            server;      /* 1 + the index of the server; 0: the
+                                          server of the key */
     u_char                text[64];
     size_t                len;
 } sent_t;
@@ -30,7 +31,7 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_update_t     update;
-    uint64_t              more;        /* what the writer adds */
+    uint64_t              more;        /* the number that the writer adds */
     uint64_t              added;
     ngx_uint_t            busy;
     u_char                text[32];
@@ -82,7 +83,7 @@ static ngx_uint_t holds(char *text);
 static ngx_uint_t is(ngx_uint_t i, ngx_uint_t verb, uint64_t cas);
 
 
-/* the item that memcached has */
+/* the only item that memcached has in these tests */
 
 static u_char             item[64];
 static size_t             item_len;
@@ -93,10 +94,12 @@ static sent_t             sent[SENT];
 static ngx_uint_t         nsent;
 
 static ngx_mcds_update_t  u;
-static ngx_int_t          says;        /* what edit() returns */
-static ngx_mcds_value_t  *value;       /* edit() stores it; NULL: a text */
+static ngx_int_t          says;        /* the result that edit() returns */
+static ngx_mcds_value_t  *value;       /* the value that edit() stores; NULL: it
+                                          stores a text */
 static ngx_uint_t         edits, ends, reads;
-static ngx_uint_t         seen, ended; /* last result codes */
+static ngx_uint_t         seen, ended; /* last result codes that edit() and
+                                          handler() were given */
 static uint64_t           seen_cas;
 static ngx_uint_t         waited;      /* number of calls of wait() */
 static ngx_msec_t         wait_for;
@@ -647,7 +650,7 @@ test_own_read(void)
     serve();
     ok(ends == 1 && ended == NGX_MCDS_OK && holds("own"), "own read: done");
 
-    /* an update that writes without a read */
+    /* an update that begins with a write, without a read of the item */
 
     start(NGX_OK);
 

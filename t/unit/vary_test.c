@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Lists of varying headers, and which header values are equal.
+ * Lists of the request headers by which a page varies, and the requests that
+ * get the same variant.
  */
 
 
@@ -33,7 +34,8 @@ test_add(void)
 
     static struct {
         const char  *lines;             /* lines of Vary, separated by LF */
-        const char  *list;              /* expected names; NULL: declined */
+        const char  *list;              /* expected names; NULL: Vary is
+                                           declined */
     } rows[] = {
         { "", "" }, { ",, ,", "" },
         { "Accept", "accept" },
@@ -247,7 +249,7 @@ test_entry(void)
     ngx_str_set(&names, "accept,cookie");
     ngx_str_set(&body, "0123456789abcdefFEDCBA9876543210");
 
-    /* the extension with the names is behind another one */
+    /* the extension with the names of headers follows another extension */
 
     memcpy(buf, "\x07\x00\x02\x00\x00\x00zz", 8);
     p = ngx_mcds_vary_ext(buf + 8, &names);
@@ -279,7 +281,7 @@ test_entry(void)
     memcpy(buf + 8 + NGX_MCDS_VARY_EXT, "*,", 2);
     ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "a star");
 
-    /* the extension is cut at each byte */
+    /* the extensions of an entry are cut at each byte */
 
     for (len = 0; len < ext.len; len++) {
         copy = malloc(len + 1);
@@ -337,8 +339,8 @@ test_suffix(void)
 
 
 /*
- * Adds the lines of Vary to a list of names, which is returned as a string;
- * NULL: one was declined.
+ * Adds lines of Vary to a list of names of headers, which is returned as a
+ * string; NULL: a line was declined.
  */
 
 static const char *

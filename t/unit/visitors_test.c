@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Slots, times to live, and the operations of a worker that counts visitors.
- * The test plays the client, with the time as an argument; submitted operations
- * are recorded, and answered by the test.
+ * The slots of time and the items with which a worker counts visitors.  The
+ * test replaces the client of memcached, with the time as an argument; it
+ * records submitted operations, and answers them.
  */
 
 
@@ -342,7 +342,7 @@ test_visit_elsewhere(void)
     ok(nsent == 9, "elsewhere: for a window at most");
     answer(8, NGX_MCDS_OK, NULL, 0);
 
-    /* a server that does not report times to live */
+    /* a memcached server that does not report times to live */
 
     visit("e", "bert", 3000);
     answer(9, NGX_MCDS_NOT_STORED, NULL, 0);
@@ -453,7 +453,7 @@ test_sum(void)
 }
 
 
-/* Visits of the last slot may still be counted after its end. */
+/* Visits in a slot of time may still be counted soon after the slot's end. */
 
 static void
 test_sum_settles(void)
@@ -527,7 +527,7 @@ test_sum_interpolated(void)
         answer(i, NGX_MCDS_OK, i == 0 ? "60" : i == 5 ? "120" : "1", 0);
     }
 
-    /* the sum is a quarter of the way from 124 to 64 */
+    /* the interpolated sum is a quarter of the way from 124 to 64: 109 */
 
     ok(calls == 1 && last_value == 109, "interpolated: told");
 
@@ -667,7 +667,7 @@ test_jitter(void)
 }
 
 
-/* More visitors than a worker remembers. */
+/* Counts visits of more visitors than a worker can remember. */
 
 static void
 test_marks(void)
@@ -803,8 +803,8 @@ test_sum_shared(void)
 
 
 /*
- * The handler of a sum asks for the next sum, or causes the eviction of its
- * own.
+ * The handler that gets the sum of a key asks for the next sum of the key, or
+ * for so many others that this sum is evicted from the worker's memory.
  */
 
 static void
@@ -867,8 +867,8 @@ test_sum_again(void)
 
 
 /*
- * More keys of sums than a worker remembers, also while all keys wait for a
- * reply.
+ * Reads the sums of more keys than a worker can remember, also while all keys
+ * wait for a reply.
  */
 
 static void
