@@ -3,8 +3,8 @@
  * Copyright (C) mcds authors
  *
  * A clock that the test moves, preloaded into nginx and memcached, see
- * Test/Mcds/Clock.pm.  The file has the time in microseconds since the epoch,
- * to which each process adds its offset; then the microseconds by which the
+ * Test/Mcds/Clock.pm.  A file has the time in microseconds since the epoch, to
+ * which each process adds its offset; then the microseconds by which the
  * monotonic clocks are ahead of the real ones.
  *
  *    MCDS_CLOCK         the file
@@ -159,8 +159,9 @@ time(time_t *t)
 
 
 /*
- * replaces epoll_wait(): nginx waits for at most 2 milliseconds, so that it
- * runs its timers soon after a test has advanced the clock
+ * replaces epoll_wait(): a process with MCDS_CLOCK_ALL, such as memcached,
+ * waits for at most 2 milliseconds, so that its timers run soon after a test
+ * has advanced the clock
  */
 
 int

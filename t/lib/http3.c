@@ -28,7 +28,7 @@
  *     reset tag code  the answer ends incomplete
  *     closed why    the last line
  *
- * With -s the session is saved in that file, and a saved session is used:
+ * With -s the TLS session is saved in that file, and a saved session is used:
  * requests up to the command "go" are sent as early data.
  */
 

@@ -408,7 +408,7 @@ read_answer(client_t *c)
 
         if (!c->active) {
 
-            /* the server has closed a connection that had no request */
+            /* the server has closed a connection without a pending request */
 
             done(c);
             return;
@@ -535,7 +535,7 @@ finish(client_t *c, size_t body, size_t len, size_t total)
         }
     }
 
-    /* bytes behind the end of a response count as an error of the server */
+    /* bytes after the end of a response count as a wrong response */
 
     if (c->len > total) {
         wrong++;

@@ -183,7 +183,7 @@ others(void)
 }
 
 
-/* counts a turn of the event loop; called at its end */
+/* counts a turn of the event loop, which has just ended */
 
 static void
 turn(void)

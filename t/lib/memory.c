@@ -8,8 +8,8 @@
  * Each process has a file, $MCDS_MEMORY.<pid>, which is mapped, so that a test
  * can read it, and choose the allocation to fail, at any time.
  *
- * $MCDS_MEMORY_FAIL does so for the first process from its start on.  With
- * TEST_DEBUG the error log gets a backtrace of each failure.
+ * $MCDS_MEMORY_FAIL is the number of the allocation that fails in the first
+ * process.  With TEST_DEBUG the error log gets a backtrace of each failure.
  *
  * Look-ups of users and hosts never fail, as libc does not survive a failed
  * allocation there.

@@ -4,9 +4,9 @@
  *
  * Makes nginx's table of request headers look like that of another nginx: the
  * library is loaded before nginx and changes two entries before nginx reads
- * them.  One gets the offset 0, that is, no field of its own, as
- * "Proxy-Connection" has since nginx 1.31.0; the other gets the offset of a
- * field that is no pointer.
+ * them.  "Keep-Alive" gets the offset 0, that is, no field of its own, as
+ * "Proxy-Connection" has since nginx 1.31.0; "Expect" gets the offset in
+ * $MCDS_TABLE_ODD, if it is set, that of a field that is no pointer.
  */
 
 

@@ -389,7 +389,8 @@ sub new {
     $SIG{PIPE} = 'IGNORE';
     $SIG{$_} = sub { exit 130 } for qw/ INT TERM HUP /;
 
-    # MCDS_FIRST: the caller only needs to know whether the file fails
+    # with MCDS_FIRST the test file ends at its first failure: the caller only
+    # needs to know whether the file fails
 
     Test2::API::test2_stack()->top()->listen(sub {
         my ($hub, $event) = @_;
@@ -397,7 +398,7 @@ sub new {
             && !$event->effective_pass() && $$ == $self->{owner};
     }) if $ENV{MCDS_FIRST};
 
-    # a test that hangs dies, so that it is cleaned up
+    # a test that hangs dies, so that its processes and files are removed
 
     $SIG{ALRM} = sub { die "the test takes too long\n" };
     alarm($ENV{TEST_TIMEOUT} // (full() ? 3600 : 300) * slow());
@@ -426,7 +427,8 @@ sub new {
 }
 
 
-# a process that kills all processes of the test when the test ends in any way
+# starts a process that kills all processes of the test when the test ends, also
+# if the test is killed
 
 sub start_reaper {
     my ($self) = @_;
@@ -473,7 +475,7 @@ sub gone {
 }
 
 
-# runs a program in its own process group
+# starts a program in a process group of its own; its output goes to the file
 
 sub spawn {
     my ($self, $output, @cmd) = @_;
@@ -497,8 +499,8 @@ sub spawn {
 }
 
 
-# runs a program and waits until the sub says that it is ready; dies with its
-# output if the program ends before
+# starts a program and waits until the sub $ready returns true; dies with the
+# program's output if the program ends before, or is not ready in time
 
 sub helper {
     my ($self, $name, $ready, @cmd) = @_;
@@ -544,7 +546,8 @@ sub on_port {
 }
 
 
-# the servers of a site
+# start the servers of a site: nginx, memcached, a simulated memcached (fake)
+# and an origin
 
 sub nginx {
     my ($self, $name, $conf, %o) = @_;
@@ -650,7 +653,7 @@ sub port {
 }
 
 
-# parts of configurations
+# returns the nginx to test: TEST_NGINX_BINARY, or the nginx in the PATH
 
 sub binary {
     my ($self) = @_;
@@ -712,7 +715,8 @@ sub expand {
 }
 
 
-# no leak check for nginx -t, which exits without freeing the configuration
+# returns the environment for sanitizers; they check nginx -t for no leaks, as
+# it exits without freeing the configuration
 
 sub sanitizer_env {
     my ($self, $path, $test) = @_;
@@ -928,7 +932,7 @@ sub preload {
 }
 
 
-# runs the load generator
+# runs the load generator t/lib/load.c, and returns its results
 
 sub load {
     my ($self, %o) = @_;
@@ -966,7 +970,8 @@ sub load {
 }
 
 
-# features of this machine and of nginx
+# whether there is a feature: a Perl module, a part of mcds ("mcds log"), a
+# dynamic module, a --with option of nginx, or a program in the PATH
 
 sub has {
     my ($self, $what) = @_;
@@ -983,7 +988,7 @@ sub has {
 
         return $self->{symbols} =~ /\0$symbol\0/ ? 1 : 0 if defined $symbol;
 
-        # a file with the same symbols stands in for it
+        # the module has the same symbols without mcds_cache_local: try it
 
         if (!defined $self->{local}) {
             $self->{local} = 1;
@@ -1003,7 +1008,7 @@ sub has {
             && "$dir/$what";
     }
 
-    # strace would trace valgrind
+    # under valgrind, strace would trace the calls of valgrind itself
 
     return 0 if $what eq 'strace' && $self->valgrind();
 
@@ -1014,7 +1019,7 @@ sub has {
 }
 
 
-# checks that nginx loads the module, which may be for another nginx
+# checks that nginx loads a dynamic module, which may be built for another nginx
 
 sub loads {
     my ($self, $so) = @_;
@@ -1041,7 +1046,7 @@ sub needs {
 }
 
 
-# the features that a configuration needs and the module lacks
+# the features of mcds that a configuration needs and the module lacks
 
 sub lacks {
     my ($self, $text) = @_;
@@ -1055,7 +1060,8 @@ sub lacks {
 }
 
 
-# skips the file in modes in which nginx cannot do the tested action
+# skips the test file in those modes of nginx (MCDS_MODE) in which nginx cannot
+# do the tested action
 
 sub not_in {
     my ($self, $modes, $reason) = @_;
@@ -1069,7 +1075,7 @@ sub not_in {
 }
 
 
-# skips the file, or the rest of it
+# skips the test file, or the rest of it, for the given reason
 
 sub leave {
     my ($self, $why) = @_;
@@ -1096,7 +1102,7 @@ sub nginx_version {
 }
 
 
-# nginx, freenginx, Angie, or openresty
+# the name of the tested server: nginx, freenginx, Angie, or openresty
 
 sub nginx_name {
     my ($self) = @_;
@@ -1115,8 +1121,8 @@ sub version_in {
 }
 
 
-# Angie reports the version of nginx that it is based on, but omits some of its
-# features
+# skips the test file if nginx is older than the version; $but: a fork, such as
+# Angie, that has the version of nginx that it is based on, but not the feature
 
 sub since {
     my ($self, $version, $what, $but) = @_;
@@ -1134,9 +1140,9 @@ sub since {
 }
 
 
-# with a sanitizer or valgrind measurements of memory, as freed memory is kept,
-# and of turns of the event loop are not meaningful, and no other library can be
-# preloaded
+# true with a sanitizer or valgrind, which keep freed memory: measurements of
+# memory and of turns of the event loop mean little then, and no other library
+# can be preloaded
 
 sub watched {
     my ($self) = @_;
@@ -1175,14 +1181,14 @@ sub allow {
 }
 
 
-# files in the private folder
+# writes a file in the private folder of the test; returns its path
 
 sub write_file {
     my ($self, $name, $text) = @_;
 
     my $path = "$self->{dir}/$name";
 
-    # a concurrent reader sees either the whole old file or the whole new one
+    # a concurrent reader of the file sees either all old or all new text
 
     open my $fh, '>:raw', "$path.new" or die "$path.new: $!\n";
     print $fh $text;
@@ -1222,7 +1228,8 @@ sub tally {
 }
 
 
-# the ttl() of an item that never expires is -1, which is less than any time
+# tests that an item expires in $least to $most seconds; the ttl() of an item
+# that never expires is -1, which is less than any time
 
 sub ttl_between {
     my ($m, $key, $least, $most, $name) = @_;
@@ -1238,8 +1245,9 @@ sub ttl_between {
 }
 
 
-# The deadline is extended while the machine is too busy to run the processes
-# that the test waits for: up to four times as long, and by at most a minute.
+# Calls the sub until it returns true or the timeout is over.  While the machine
+# is too busy to run the processes that the test waits for, the timeout is
+# extended: up to four times as long, and by at most a minute.
 
 sub wait_for {
     my ($code, $seconds) = @_;
@@ -1256,7 +1264,7 @@ sub wait_for {
         return $r if $past > $seconds
             && $past - (pressure() - $busy) > $seconds;
 
-        # poll less often the longer it takes
+        # the longer the wait, the longer the pauses between calls of the sub
 
         sleep($past < 0.36 ? 0.002 + $past / 20 : $past < 2 ? 0.02 : 0.05);
     }
@@ -1293,7 +1301,7 @@ sub stopwatch {
 sub lost {
     my ($self) = @_;
 
-    # what a process that has ended has waited stays in the sum
+    # the time that an ended process was ready to run stays in the sum
 
     my $waited = $self->{waited} //= {};
 
@@ -1314,7 +1322,8 @@ sub lost {
 }
 
 
-# the end of a test
+# ends the test: stops its servers, and reports leaks, errors in logs, and the
+# processes and sockets that are left
 
 sub done {
     my ($self, %o) = @_;
@@ -1433,7 +1442,8 @@ sub wait_leaks {
 }
 
 
-# compares the connections that each memcached has with those of all workers
+# compares the number of connections that each memcached has with the number
+# that all workers have to it; returns texts about differences
 
 sub wait_count {
     my ($self, $seconds) = @_;
@@ -1464,7 +1474,8 @@ sub wait_count {
 }
 
 
-# processes that have outlived their master
+# waits for the end of all processes of nginx whose master has ended; returns
+# texts about those that are left
 
 sub wait_stray {
     my ($self, $seconds) = @_;
@@ -1508,8 +1519,8 @@ sub stopped {
 }
 
 
-# sockets that a process still holds on a port of this test; a closed socket, in
-# TIME_WAIT, has no inode
+# waits until no process holds a socket on a port of this test, and returns
+# those that are left; a closed socket, in TIME_WAIT, has no inode
 
 sub wait_sockets {
     my ($self, $seconds) = @_;

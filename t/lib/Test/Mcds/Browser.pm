@@ -77,7 +77,8 @@ sub start {
 }
 
 
-# sends a command and returns its result; queues events that arrive before it
+# sends a command to Chromium and returns its result; queues the events that
+# arrive before the result
 
 sub call {
     my ($self, $method, $params, $session) = @_;
@@ -87,7 +88,7 @@ sub call {
 
     $message{sessionId} = $session if $session;
 
-    # a NUL ends a message
+    # a NUL byte ends each message of the debugging protocol
 
     my $bytes = $codec->encode(\%message) . "\0";
 
@@ -180,7 +181,7 @@ sub stop {
 
     $self->{t}->gone($self->{pid});
 
-    # kill remaining processes of the group
+    # kill the remaining processes of Chromium's process group
 
     kill 'KILL', -$self->{pid};
 }

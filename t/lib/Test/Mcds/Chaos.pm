@@ -33,8 +33,8 @@ use Test::Mcds::Http qw/ start_get close_all /;
 our @EXPORT = qw/ chaos_page chaos_crowd overlaps returned /;
 
 
-# the body of a response: its parameters, the number and time of the origin
-# request, some filling, and a digest of all that
+# the body of a page: its parameters, the number and the time of the request to
+# the origin, filling text, and a digest of all these
 
 sub chaos_page {
     my ($q, %page) = @_;
@@ -52,8 +52,8 @@ sub chaos_page {
 }
 
 
-# returns the fault of a page, '' if there is none, and the fields of its first
-# line
+# checks the body of a page: returns its fault, or '', and the fields of the
+# body's first line
 
 sub check {
     my ($body, %want) = @_;
@@ -234,7 +234,8 @@ sub ended {
 }
 
 
-# a purge that failed in part may or may not have removed the page
+# records a purge; one that failed in part (503) may or may not have removed the
+# page, and is left out
 
 sub purged {
     my ($self, $c, $res) = @_;
@@ -260,7 +261,8 @@ sub failed {
 }
 
 
-# pairs of requests of which the second began before the first ended
+# returns pairs of requests to the origin, of which the second began before the
+# first had ended
 
 sub overlaps {
     my ($requests) = @_;

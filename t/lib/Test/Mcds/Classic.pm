@@ -15,7 +15,7 @@ use Time::HiRes qw/ time /;
 my $error = 'cannot increment or decrement non-numeric value';
 
 
-# returns the bytes of a reply, undef if the line is no classic command
+# returns the reply to a classic command, as bytes; undef if the line is none
 
 sub answer {
     my ($f, $line, $value) = @_;
@@ -88,7 +88,8 @@ sub store {
 }
 
 
-# a time of more than 30 days is in seconds since the epoch
+# the time when an item expires, from its time to live in seconds: 0 is never;
+# more than 30 days are seconds since the epoch
 
 sub ends {
     my ($ttl) = @_;

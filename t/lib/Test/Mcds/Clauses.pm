@@ -124,7 +124,8 @@ sub is_by { return ($_[0] // '') eq 'by' }
 sub todo { my %more = is_by(@_) ? () : @_[2 .. $#_]; return $more{todo} }
 
 
-# each statement has rows or a reason for having none, and each row a statement
+# tests that each statement of the RFC has rows, or a reason for having none,
+# and that each row has a statement
 
 sub count {
     my ($statements, @rows) = @_;
@@ -182,7 +183,8 @@ sub count {
 }
 
 
-# the table in the manual: RFC and section, deviation, directive
+# the rows of the table "Departures from the RFCs" in docs/cache.md: the number
+# of the RFC, the section, the directive
 
 sub manual {
     my $text = do { local (@ARGV, $/) = $manual; <> };

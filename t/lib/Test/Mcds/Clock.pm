@@ -12,9 +12,9 @@ package Test::Mcds::Clock;
 #
 # In nginx only the time of day stands still, while timers run; pass() also
 # advances the timers.  memcached updates its clock once a second: add() and
-# set() wait until it has done so, and ticks() returns the number of its
-# updates.  offset is the number of seconds by which the clock of that process
-# is ahead.
+# set() wait until it has done so, and ticks() returns the second that its clock
+# has.  offset is the number of seconds by which the clock of that process is
+# ahead.
 
 use warnings;
 use strict;
@@ -62,7 +62,7 @@ sub library {
 sub env {
     my ($self, $binary, %o) = @_;
 
-    # the library of the sanitizer must be loaded first
+    # the library of the sanitizer must be preloaded before that of the clock
 
     my ($asan) = `ldd '$binary'` =~ m{=> (/\S+/libasan\S+)};
 
@@ -131,7 +131,8 @@ sub pass {
 sub add { $_[0]->set($_[0]{time} + $_[1]) }
 
 
-# memcached reads the system's clock one second after its last reading
+# sets the clock, and waits until each memcached has read it whose last reading
+# is a second ago: memcached reads the system's clock once a second
 
 sub set {
     my ($self, $time) = @_;
@@ -150,7 +151,7 @@ sub set {
 }
 
 
-# the clock of memcached, in the time of the test
+# the time of memcached's own clock, in seconds since the epoch like the test's
 
 sub ticks {
     my ($self, $m) = @_;

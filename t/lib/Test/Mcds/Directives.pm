@@ -51,7 +51,7 @@ my %wrong = (
 );
 
 
-# values that are refused where a value of that kind is expected
+# values that nginx refuses where a directive expects a value of that kind
 
 sub wrong {
     my ($kind) = @_;

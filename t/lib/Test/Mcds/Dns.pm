@@ -45,7 +45,7 @@ sub count {
 }
 
 
-# in the server's process
+# called in the process of the name server
 
 sub open_listener {
     my ($self) = @_;
@@ -74,7 +74,7 @@ sub do_forget {
 }
 
 
-# called when the socket is readable; with UDP there is nothing to accept
+# answers questions, when the UDP socket is readable: nothing is to be accepted
 
 sub accept_all {
     my ($self) = @_;
@@ -119,7 +119,7 @@ sub answer {
             : ();
     }
 
-    # the answer gets the id of another question
+    # in the mode "foreign" the answer has the id of another question
 
     $id ^= 1 if $mode eq 'foreign';
 

@@ -141,8 +141,8 @@ sub page_name {
 }
 
 
-# returns the page when it is stored and not being built; a failed build counts
-# as none.  Returns undef after the timeout
+# waits until a page is stored and no request builds it (a failed build counts
+# as none); returns the page, or undef after the timeout
 
 sub page_wait {
     my ($m, $key, $timeout) = @_;
@@ -170,7 +170,7 @@ sub page_expire {
 
     my $created = $e->{created} + $expire - $e->{expire};
 
-    # a later time would look like a clock that is ahead
+    # a later time of creation would look like a clock that is ahead
 
     $page{created} = $e->{created} = $created if $created < $e->{created};
     $page{expire} = $e->{expire} = $expire;
@@ -181,7 +181,8 @@ sub page_expire {
 }
 
 
-# "valid" of a page is computed on demand: the CRC of a large page takes long
+# the field "valid" of a decoded page is computed on demand, by tie: the CRC of
+# a large page takes long
 
 package Test::Mcds::Entry::Valid;
 

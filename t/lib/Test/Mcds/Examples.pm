@@ -16,8 +16,8 @@ our @EXPORT = qw/ examples whole locations /;
 
 my $root = "$FindBin::Bin/..";
 
-# names that an example leaves to the reader, by nginx's message about the
-# missing name
+# the directives that define a name which an example leaves to the reader, by
+# nginx's message about the missing name
 
 my %missing = (
     qr/unknown "(?!mcds_)(\w+)" variable/ =>
@@ -36,8 +36,8 @@ my %missing = (
 my @pools;
 
 
-# all examples: { name, file, text }; the name of one from the manual has its
-# line
+# all examples: { name, file, text }; the name of an example in the manual
+# contains the number of its line
 
 sub examples {
     my @all;
@@ -112,7 +112,7 @@ sub whole {
 }
 
 
-# replaces ports, addresses and folders by those of this test
+# replaces ports, addresses and folders of an example by those of this test
 
 sub places {
     my ($t, $text, %o) = @_;

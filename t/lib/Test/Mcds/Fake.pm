@@ -53,7 +53,7 @@ sub opened_count {
 }
 
 
-# in the server's process
+# initializes the simulated memcached; called in the server's process
 
 sub init {
     my ($self) = @_;
@@ -113,7 +113,8 @@ sub input {
 }
 
 
-# splits a line into ("mg", "key", { v => '', O => 'abc' })
+# splits the line of a meta command: "mg key v Oabc" becomes ('mg', 'key', { v
+# => '', O => 'abc' }, 'v', 'O')
 
 sub parse_line {
     my ($self, $line) = @_;
@@ -134,7 +135,7 @@ sub flag {
 }
 
 
-# the reply of memcached 1.6.18
+# the reply of memcached 1.6.18 to a command
 
 sub default {
     my ($self, $line, $value) = @_;
@@ -164,8 +165,8 @@ sub default {
 }
 
 
-# the default reply after so many seconds: the replies to the commands of one
-# read are sent together, those of the next read later
+# the default reply to a command, after so many seconds: the replies to commands
+# that arrived together are sent together
 
 sub lag {
     my ($self, $c, $line, $value, $seconds) = @_;
@@ -181,7 +182,7 @@ sub lag {
 }
 
 
-# an item that exists and has not expired
+# returns the item of a key, if it exists and has not expired
 
 sub item {
     my ($self, $key) = @_;
@@ -207,7 +208,8 @@ sub put_item {
 }
 
 
-# the code, then the requested flags in their order
+# the line of a reply to a meta command: the code, and the requested flags in
+# their order
 
 sub line {
     my ($self, $code, $key, $f, $order, $item) = @_;
@@ -338,7 +340,7 @@ sub meta_arith {
         $item->{expires} = Test::Mcds::Classic::ends($f->{T});
     }
 
-    # the stored value is padded, the reply is not
+    # the stored number is padded with blanks, that in the reply is not
 
     return $self->valued($key, $f, $order, { %$item, value => "$n" });
 }

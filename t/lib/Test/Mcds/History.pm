@@ -18,9 +18,9 @@ use Storable qw/ store_fd fd_retrieve /;
 our @EXPORT = qw/ list_problems register_problems lock_problems aside /;
 
 
-# A list to which unique values are appended, and which is read: operations have
-# append => [values] or read => [values].  Returns texts of problems, none if
-# the history is linearizable.
+# Checks a list to which unique values are appended, and which is read:
+# operations have append => [values] or read => [values].  Returns texts of
+# problems, none if the history is linearizable.
 
 sub list_problems {
     my (@ops) = @_;
@@ -48,7 +48,7 @@ sub list_problems {
         push @problems, "$_ was never appended";
     }
 
-    # a listed value was appended; values are in the order of their appends
+    # each value of the longest read was appended, in the order of the appends
 
     my ($latest, $before) = (0);
 
@@ -112,16 +112,17 @@ sub list_problems {
 }
 
 
-# A register: operations have write => value or read => value, where undef is no
-# value.  Written values are unique, but for undef.  Algorithm of Wing and Gong:
-# try each of the operations that may be next, until all have ended.
+# Checks a register: operations have write => value or read => value, where
+# undef is no value.  Written values are unique, but for undef.  Algorithm of
+# Wing and Gong: try each of the operations that may be next, until all have
+# ended.
 
 sub register_problems {
     my ($first, @ops) = @_;
 
     my %read = map { ($_->{read} // '') => 1 } grep { exists $_->{read} } @ops;
 
-    # an unknown write that was never read may be left out
+    # a write of unknown result whose value was never read may be left out
 
     @ops = sort { $a->{start} <=> $b->{start} } grep {
         exists $_->{read} ? $_->{done}
@@ -174,9 +175,9 @@ sub register_problems {
 }
 
 
-# A lock with a number for each owner: a list of { start, end, token }, the time
-# in which the owner was seen at work.  No two owners may work at the same time,
-# and each number must be larger than the numbers before.
+# Checks a lock with a number for each owner: a list of { start, end, token },
+# the time in which the owner was seen at work.  No two owners may work at the
+# same time, and each number must be larger than the numbers before.
 
 sub lock_problems {
     my (@holds) = @_;

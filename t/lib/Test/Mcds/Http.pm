@@ -24,11 +24,12 @@ our @EXPORT_OK = qw/
 
 our $TIMEOUT = 60;
 
-# a sub that returns the time without a processor so far, for calm()
+# undef, or a sub that returns the seconds in which processes of the test were
+# ready to run without a processor, which calm() subtracts
 
 our $LOST;
 
-# the maximum number of concurrent requests
+# the maximum number of concurrent requests of many()
 
 our $MOST = 1e6;
 
@@ -117,7 +118,7 @@ sub send {
 }
 
 
-# the bytes of a request; the options are those of http_get()
+# returns the method and the bytes of a request, by the options of http_get()
 
 sub format_request {
     my ($uri, %o) = @_;
@@ -166,7 +167,7 @@ sub request {
 }
 
 
-# the start of a request, and its duration
+# notes the start of a request, from which note_times() computes its duration
 
 sub begin {
     my ($c) = @_;
@@ -243,7 +244,7 @@ sub get {
 }
 
 
-# all bytes up to the end of the connection, or the timeout
+# returns all bytes that arrive up to the end of the connection, or the timeout
 
 sub slurp {
     my ($c, $timeout) = @_;
@@ -313,7 +314,7 @@ sub close_all {
 }
 
 
-# takes one response off the buffer; undef if it is incomplete
+# takes the first response off the buffer; undef if it is incomplete
 
 sub parse {
     my ($in, $method, $eof) = @_;
@@ -434,7 +435,7 @@ sub broken {
 }
 
 
-# a request on a connection of its own
+# sends a request on a connection of its own; returns the response
 
 sub http_request {
     my ($where, $uri, %o) = @_;

@@ -33,8 +33,8 @@ sub new {
         pongs => 0, pings => 0,
     }, $class;
 
-    # no server push, the given window for a stream, the maximum for the
-    # connection
+    # SETTINGS: no server push, and the given window for a stream; and
+    # WINDOW_UPDATE: the maximum window for the connection
 
     $h->{c}->send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         . frame(4, 0, 0, pack('nNnN', 2, 0, 4, $o{window} // 0x7fffffff))
@@ -52,7 +52,8 @@ sub frame {
 }
 
 
-# takes a complete frame off the bytes: type, flags, id, payload; or nothing
+# takes a complete HTTP/2 frame off the received bytes, and returns its type,
+# flags, stream and payload; or nothing
 
 sub next_frame {
     my ($in) = @_;
@@ -71,7 +72,7 @@ sub next_frame {
 }
 
 
-# a literal without indexing, no Huffman code
+# the HPACK code of a header: a literal without indexing and Huffman code
 
 sub literal {
     my ($name, $value) = @_;
@@ -124,7 +125,7 @@ sub rst {
 }
 
 
-# handles received frames; false at the end of the connection
+# receives and handles HTTP/2 frames; false at the end of the connection
 
 sub take {
     my ($h, $left) = @_;
@@ -171,7 +172,8 @@ sub handle {
 }
 
 
-# the status is the first field, except for an update of the table size
+# the status in a header block: the first field, but for an update of the size
+# of the dynamic table
 
 sub status {
     my ($block) = @_;

@@ -109,7 +109,7 @@ sub request {
 }
 
 
-# handles received bytes; false at the end of the connection
+# handles output of the HTTP/3 client; false at the end of the connection
 
 sub take {
     my ($h, $left) = @_;
@@ -258,7 +258,7 @@ sub abandon {
 }
 
 
-# the test may have ended already, and killed its programs
+# kills the HTTP/3 client, unless the test has ended and killed its programs
 
 sub DESTROY {
     my ($h) = @_;

@@ -139,7 +139,7 @@ sub agree {
     my @servers = $self->servers($weights);
     my $n = $self->{n};
 
-    # keys of many lengths
+    # makes keys of many lengths for the other client and for nginx
 
     my $without = $o{without} // sub { 0 };
     my (@theirs, @ours);
@@ -186,8 +186,8 @@ sub agree {
 }
 
 
-# a client that is a program: its argument is a file with JSON: setting, set,
-# get, servers; it prints a list in JSON
+# returns a client for agree() that runs a program: its argument is a file with
+# JSON: setting, set, get, servers; it prints the list of values in JSON
 
 sub program {
     my ($self, $setting, @command) = @_;
@@ -215,7 +215,8 @@ sub program {
 }
 
 
-# the values that nginx itself finds, with this line in an upstream block
+# the values that nginx's module memcached finds, with $line, such as a "hash",
+# in the upstream{} block
 
 sub nginx {
     my ($self, $line, $get, @servers) = @_;

@@ -85,7 +85,8 @@ sub program {
 }
 
 
-# allocates ports as Test::Mcds::port() does, but n consecutive ones
+# allocates n consecutive ports, as Test::Mcds::port() does for one; returns the
+# first
 
 sub take_ports {
     my ($self, $n) = @_;
@@ -122,7 +123,7 @@ sub start {
     my ($hosts, $n) = ($self->{hosts_wanted}, $self->{memcached_wanted});
     my $seed = $self->{seed};
 
-    # mute: memcached sees only connections of the proxy
+    # mute: the test itself does not connect to memcached, only the proxy does
 
     my @m = map { $t->memcached("m$_", mute => 1, memory => 256) } 0 .. $n - 1;
     $self->{memcached} = \@m;
@@ -156,7 +157,7 @@ sub start {
 }
 
 
-# starts a host again after all its processes were killed
+# starts nginx of a host again after all its processes were killed
 
 sub up {
     my ($self, $h) = @_;
@@ -221,7 +222,8 @@ sub crowd {
 }
 
 
-# continues after the last line that was read; lines: R id host text
+# starts a process that reads the log, each time from the last line on, into
+# reader.history: lines "R id host text"
 
 sub reader {
     my ($self) = @_;
@@ -270,7 +272,8 @@ sub crowd_ended {
 }
 
 
-# lines: N as in crowd.history; R id host text
+# writes end.history: the counters of each host, as lines "N ..." as in
+# crowd.history, and the log, as lines "R id host text"
 
 sub finish {
     my ($self) = @_;

@@ -42,7 +42,7 @@ sub events {
 }
 
 
-# the lines of a log as bytes
+# the lines that mcds_log_api returns for a log, as bytes
 
 sub lines {
     my ($host, $uri) = @_;
@@ -52,8 +52,8 @@ sub lines {
 }
 
 
-# all stored frames, in the order of the items: { chunk, part, host, writer,
-# seq, lines => [...], times => [...] }
+# all frames (batches of lines) of a log in memcached, in the order of the
+# items: { chunk, part, host, writer, seq, lines => [...], times => [...] }
 
 sub frames {
     my ($m, $name) = @_;

@@ -2,7 +2,7 @@ package Test::Mcds::Memcached;
 
 # Copyright (C) mcds authors
 
-# A real memcached.
+# A real memcached, which the test starts, stops and kills.
 
 use warnings;
 use strict;
@@ -42,14 +42,14 @@ sub up {
         push @args, '-l', '127.0.0.1', '-p', $self->{port}, '-U', 0;
     }
 
-    # tests give bytes; recent versions expect kilobytes
+    # tests give slab_chunk_max in bytes; recent versions expect kilobytes
 
     my @more = @{$self->{args} // []};
     s{(?<=slab_chunk_max=)(\d+)}{ in_kilobytes($program) ? $1 / 1024 : $1 }e
         for @more;
     push @args, @more;
 
-    # another process may listen on the port: compare the pid
+    # compares the pid, as another process may listen on the port
 
     $self->{pid} = $self->{test}->helper($self->{name}, sub {
         return $self->{mute} ? $self->reaches()
@@ -58,7 +58,8 @@ sub up {
 
     return $self if $self->{mute};
 
-    # only at the first start: after a restart hosts may connect at once
+    # the connections of the test itself are counted at the first start only:
+    # after a restart hosts may connect at once
 
     $self->{base} //= $self->stats()->{curr_connections};
 
@@ -78,7 +79,7 @@ sub in_kilobytes {
 }
 
 
-# checks only the connection, for a memcached with TLS or a password
+# whether a connection succeeds, for a memcached with TLS or a password
 
 sub reaches {
     my ($self) = @_;
@@ -122,7 +123,7 @@ sub answers {
 }
 
 
-# connections that are not this object's own
+# the number of connections of memcached that are not those of the test itself
 
 sub connections {
     my ($self) = @_;
@@ -134,9 +135,9 @@ sub keys {
     my ($self) = @_;
     my ($before, @keys) = ('');
 
-    # The dump omits an item that is in use, and includes one that is just being
-    # removed.  Repeat until two dumps are equal and contain as many keys as
-    # there are items.
+    # The dump of all keys omits an item that is in use, and includes one that
+    # is just being removed.  Repeat it until two dumps are equal and contain as
+    # many keys as there are items.
 
     for (1 .. 50) {
         my %keys = map { $_ => 1 }
@@ -157,8 +158,8 @@ sub keys {
 }
 
 
-# SIGSTOP: memcached is running but silent.  kill with pid 0 would signal the
-# test's own process group
+# stops memcached by SIGSTOP: it is running but silent.  kill with pid 0 would
+# signal the test's own process group
 
 sub freeze {
     my ($self) = @_;

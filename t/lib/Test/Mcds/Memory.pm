@@ -115,7 +115,8 @@ sub quiet {
 }
 
 
-# waits for background work to end, unless the allocation has failed already
+# waits until the worker allocates no more memory in the background, unless the
+# chosen allocation has failed already
 
 sub _over {
     my ($self) = @_;
@@ -149,7 +150,8 @@ sub exhaust {
         my (@died, @hung, @wrong);
         my ($n, $failed) = (0, 0);
 
-        # the first request may allocate more than later ones
+        # makes the requests once before: the first may allocate more than
+        # others
 
         my $new = sub {
             $number++;

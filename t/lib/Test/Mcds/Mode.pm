@@ -12,10 +12,10 @@ use strict;
 use List::Util qw/ min /;
 
 
-# workers: the number of workers, regardless of the test; main, events, http:
-# directives, unless the test has them; needs: a feature that nginx must have;
-# allow: log lines that the mode may cause; clients: the maximum of concurrent
-# connections
+# the modes of nginx.  workers: the number of workers, regardless of the test;
+# main, events, http: directives, unless the test has them; needs: a feature
+# that nginx must have; allow: log lines that the mode may cause; clients: the
+# maximum of concurrent connections
 
 my %modes = (
 
@@ -46,7 +46,7 @@ my %modes = (
 );
 
 
-# without a name configurations are not changed
+# makes the mode of a name; without a name, configurations are not changed
 
 sub new {
     my ($class, $name) = @_;
@@ -68,7 +68,8 @@ sub clients { min($_[0]{clients} // $_[1], $_[1]) }
 sub daemon { $_[0]{daemon} ? 'on' : 'off' }
 
 
-# edits a configuration that still contains its %%..%%
+# edits the text of a configuration by the mode, while it contains %%HTTP%% and
+# the like
 
 sub edit {
     my ($self, $text) = @_;
@@ -90,7 +91,8 @@ sub edit {
 }
 
 
-# the directives whose names do not occur in the text
+# those of the directives whose names do not occur in the text of a
+# configuration
 
 sub missing {
     my ($text, @directives) = @_;
@@ -102,7 +104,7 @@ sub missing {
 }
 
 
-# once for each address, as nginx requires
+# adds "reuseport" to a "listen" of each address, to one only, as nginx requires
 
 sub reuseport {
     my ($text) = @_;

@@ -73,7 +73,8 @@ sub play {
 }
 
 
-# the smallest case that has the same violation
+# shrinks a case that shows a violation of RFC 9111: returns the smallest case
+# with the same violation
 
 sub shrink {
     my ($self, $case, $wrong, $history) = @_;

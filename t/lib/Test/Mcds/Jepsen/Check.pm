@@ -76,7 +76,8 @@ sub run {
 }
 
 
-# the faults between the first and the last of these lines, and shortly before
+# the injected faults between the times of the first and the last of these lines
+# of a history, and shortly before
 
 sub around {
     my ($self, @lines) = @_;

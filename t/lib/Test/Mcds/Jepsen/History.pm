@@ -22,7 +22,7 @@ package Test::Mcds::Jepsen::History;
 use warnings;
 use strict;
 
-# the maximum time until all workers consider a server healthy again
+# the maximum time until all workers consider a memcached server healthy again
 
 my $back = 3.5e6;
 
@@ -167,7 +167,8 @@ sub ill {
 }
 
 
-# whether requests of that host for a page stopped to wait for memcached
+# whether a host's error log has a request for the page that no longer waits for
+# memcached
 
 sub given_up {
     my ($self, $host, $uri) = @_;

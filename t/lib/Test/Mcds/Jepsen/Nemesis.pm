@@ -53,7 +53,7 @@ sub new {
 sub one { return $_[int rand @_] }
 
 
-# each fault once before any is repeated
+# chooses the next fault of the profile: each once before any is repeated
 
 sub choose {
     my ($self) = @_;
@@ -84,7 +84,7 @@ sub run {
         $self->stop($_) for reverse @active;
 
         # sometimes the site has time to recover, mostly it has not; after a
-        # death the replicas need it, or nothing could be said of their counters
+        # death of memcached, counters with replicas need it
 
         my $pause = rand() < 0.25 ? 3 : 0.1 + rand 0.6;
         $pause += 5 if $self->{profile} eq 'death' && rand() < 0.7;
@@ -157,7 +157,7 @@ sub start_network {
     $f->{how} = "$d:$n";
     $site->proxy("set $where $d $what $n");
 
-    # a refused client has no open connection either
+    # if the proxy refuses connections, it also closes the open ones
 
     $site->proxy("reset $where") if $what eq 'refuse';
     $f->{undo} = sub { $site->proxy("set $where $d $what 0") };
@@ -195,7 +195,8 @@ sub start_freeze {
 }
 
 
-# another fault may have killed the worker meanwhile
+# stops a worker; another fault may have killed the worker before it is
+# continued
 
 sub start_freeze_worker {
     my ($self, $f) = @_;
@@ -256,7 +257,7 @@ sub start_clock {
 }
 
 
-# connections are refused while the server is dead
+# kills a memcached; the proxies refuse connections while it is dead
 
 sub start_kill {
     my ($self, $f) = @_;
@@ -294,7 +295,7 @@ sub start_flush {
         PeerPort => $m->port(), Timeout => 1) or return;
     syswrite $c, "flush_all\r\nquit\r\n";
 
-    # with a timeout, as memcached may be stopped
+    # waits for the answer for at most a second, as memcached may be stopped
 
     my $in = '';
     vec($in, fileno $c, 1) = 1;
@@ -302,7 +303,7 @@ sub start_flush {
 }
 
 
-# log lines that faults may cause
+# regexes of lines in nginx's error log that faults may cause: none
 
 sub allowed { return }
 

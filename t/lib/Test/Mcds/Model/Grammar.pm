@@ -119,7 +119,7 @@ sub case {
     for (1 .. 5 + rand 20) {
         push @steps, step($uris, \%kind);
 
-        # repeat the requests, to see the result of the held ones
+        # repeats the requests, to see how the origin's held answers were stored
 
         if ($steps[-1]{hold} && chance(0.4)) {
             push @steps, { ask => [map { { %$_, leave => 0 } }
@@ -150,7 +150,7 @@ sub step {
 
     my @asks = map { ask($uris, $kind) } 1 .. any(1, 1, 1, 2, 4);
 
-    # often the concurrent requests are for the same variant
+    # in half of the steps all requests are for the same variant of a page
 
     if (chance(0.5)) {
         @$_{'X-Lang', 'X-Kind'} = @{$asks[0]}{'X-Lang', 'X-Kind'} for @asks;

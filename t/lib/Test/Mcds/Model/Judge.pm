@@ -66,7 +66,7 @@ sub judge {
 }
 
 
-# returns why the answer to a request is wrong, or ''
+# judges the answer to a request: returns why it is wrong, or ''
 
 sub look {
     my ($j, $r) = @_;
@@ -96,7 +96,7 @@ sub look {
 }
 
 
-# judges an answer made by nginx itself
+# judges an answer that nginx itself made, such as an error, without the origin
 
 sub made {
     my ($j, $r, $a) = @_;
@@ -121,7 +121,8 @@ sub failed {
 }
 
 
-# whether nginx has applied the request to the origin's answer as RFC 9110 says
+# judges conditions, ranges and the body: returns how the answer differs from
+# the origin's answer as RFC 9110 applies the request to it, or ''
 
 sub shape {
     my ($j, $r, $o, $a) = @_;
@@ -129,14 +130,14 @@ sub shape {
     my $h = $r->{header};
     my $status = $a->{status};
 
-    # the client's own conditional request got the odd 304
+    # a 304 with another ETag ("odd") is for the client's own condition
 
     return '' if $o->{odd} && $status == 304 && $o->{for} == $r->{at}
         && defined $h->{'if-none-match'};
     return 'an answer of a 304 that is for another' if $o->{odd};
 
-    # 4.3.4: a strong validator does not select a stored response with a weak
-    # one
+    # RFC 9111, 4.3.4: a strong validator does not select a stored response with
+    # a weak one
 
     return 'a 304 with a strong ETag for a weak one'
         if $o->{status} == 304 && $status != 304 && !$j->{known}{strong}
@@ -148,7 +149,7 @@ sub shape {
     my $inm = $h->{'if-none-match'};
     my $ims = $h->{'if-modified-since'};
 
-    # 13.1.2 and 13.1.3: the conditions that say "not modified"
+    # RFC 9110, 13.1.2 and 13.1.3: the conditions that say "not modified"
 
     my $match = defined $inm && ($inm eq '*'
         || $tag ne '' && grep { $_ eq $tag =~ s/^W\///r }
@@ -218,7 +219,7 @@ sub if_range {
 sub after {
     my ($date, $lm) = @_;
 
-    # the grammar's dates are one of these numbers of seconds after it
+    # dates in requests are so many seconds after Last-Modified, see Grammar.pm
 
     for my $d (0, 10, 50) {
         return 1 if $date eq Test::Mcds::Model::Run::date($lm + $d);
@@ -268,7 +269,8 @@ sub part {
 }
 
 
-# The headers in effect: those of a 304 replace the stored ones, 4.3.4
+# the headers of an answer that are in effect: those of a 304 replace those of
+# the stored response (RFC 9111, 4.3.4)
 
 sub said {
     my ($j, $o) = @_;
@@ -286,7 +288,8 @@ sub said {
     delete @said{qw/ cc cdn accel expires /}
         if $o->{status} == 304 && $s->{lazy};
 
-    # the headers of a HEAD, too, come on top of those of the stored page, 4.3.5
+    # the headers of an answer to HEAD, too, replace those of the stored page
+    # (RFC 9111, 4.3.5)
 
     if ($o->{status} == 304 || $o->{method} eq 'HEAD') {
         my ($base) = grep { $_->{uri} eq $o->{uri} && defined $_->{end}
@@ -305,13 +308,14 @@ sub said {
 }
 
 
-# 5.1: of a list, or of several lines, the first value, if it is a number
+# the value of Age: of a list, or of several lines, the first value, if it is a
+# number (RFC 9111, 5.1)
 
 sub first_age { return ($_[0] // '') =~ /^(\d+)(?:[;,]|$)/ ? $1 : 0 }
 
 
-# whether a HEAD has the validators of the stored response; a 304 is the reply
-# to them
+# whether the answer to a HEAD has the validators of the stored response; a 304
+# is the reply to a request with these validators
 
 sub same {
     my ($base, $o) = @_;
@@ -332,8 +336,8 @@ sub directives {
 }
 
 
-# The use that may be made of an answer, and for how long: undef if none, or {
-# life, given, expire, revalidate, swr, sie, unchecked }
+# whether a cache may use an answer again, and for how long: undef if not, or
+# { life, given, expire, revalidate, swr, sie }
 
 sub policy {
     my ($j, $o) = @_;
@@ -357,7 +361,7 @@ sub storable {
 
     $cc = directives($said->{cdn}) if $targeted;
 
-    # 3: whether the response may be stored
+    # RFC 9111, 3: whether a shared cache may store the response
 
     return if $o->{method} ne 'GET'
         && !($o->{method} eq 'HEAD' && $said->{base});
@@ -374,7 +378,7 @@ sub storable {
     return if $place->{control}
         && ($asked->{'cache-control'} // '') eq 'no-store';
 
-    # 4.2.1: the lifetime
+    # RFC 9111, 4.2.1: the lifetime of the response
 
     my ($life, $given, $aged) = (undef, 1, 1);
 
@@ -395,7 +399,7 @@ sub storable {
         ($given, $aged) = (0, 0);
     }
 
-    # a 304 without a lifetime keeps the previous one
+    # a 304 without a lifetime keeps the lifetime of the stored response
 
     if (!defined $life && $said->{base}) {
         my $before = $j->policy($said->{base});
@@ -423,7 +427,8 @@ sub storable {
 }
 
 
-# 4.2.3: the corrected_age_value; apparent_age is only for HTTP/1.0 caches
+# RFC 9111, 4.2.3: the corrected_age_value of an answer; apparent_age is only
+# for caches of HTTP/1.0
 
 sub initial_age {
     my ($j, $o) = @_;
@@ -472,18 +477,19 @@ sub usable {
         $expire = $at if $expire > $at;
     }
 
-    # 4.4: invalidation by unsafe requests
+    # RFC 9111, 4.4: unsafe requests invalidate a page
 
     return 'a page that an unsafe request has taken away'
         if grep { $_->{uri} eq $r->{uri} && $_->{at} > $o->{at}
             && $_->{end} < $r->{at} && !$j->copy($r, $_) } @{$j->{unsafe}};
 
-    # 4, the last but one paragraph
+    # RFC 9111, 4: the most recent response must be used (last but one
+    # paragraph)
 
     return 'a page that another has replaced'
         if grep { $j->replaces($_, $o, $r) } @{$j->{answers}};
 
-    # the request waited for this answer
+    # the request waited for this answer, which another request has caused
 
     if ($o->{end} > $r->{at}) {
         return '' if !$p->{revalidate} || $o->{until} < $expire;
@@ -518,7 +524,8 @@ sub names {
 }
 
 
-# 4.2.4, and RFC 5861; late: seconds since the expiry
+# returns why a page must not be used "late" seconds after its expiry, or ''
+# (RFC 9111, 4.2.4, and RFC 5861)
 
 sub stale {
     my ($j, $r, $o, $p, $late) = @_;
@@ -555,7 +562,8 @@ sub stale {
 }
 
 
-# whether another worker may still have a local copy
+# whether the worker of request $r may have a local copy from before the event
+# $e
 
 sub copy {
     my ($j, $r, $e) = @_;
@@ -565,7 +573,7 @@ sub copy {
 }
 
 
-# whether an answer has replaced another one for this request
+# whether the answer $w has replaced the answer $o in the cache for request $r
 
 sub replaces {
     my ($j, $w, $o, $r) = @_;
@@ -596,7 +604,7 @@ sub replaces {
         && ($asked->{'if-none-match'} // '')
             eq ($by->{header}{'if-none-match'} // '-');
 
-    # among several stored answers the most recent one by its date
+    # a cache uses the most recent one, by its date, of several stored answers
 
     my $stored = $j->policy($w);
 
@@ -616,10 +624,10 @@ sub replaces {
 }
 
 
-# The requests for which an answer replaces others: those with the same values
-# of all headers that any Vary has named so far, even if its own names fewer.
-# 4.1 requires this if it names none; otherwise the answer counts as stored for
-# fewer requests than it could be.
+# The headers that select the requests for which an answer replaces others: all
+# headers that any Vary of the page has named so far, even if that of the answer
+# names fewer.  RFC 9111, 4.1 requires this if it names none; otherwise the
+# answer counts as stored for fewer requests than it could be.
 
 sub narrow {
     my ($j, $w) = @_;
@@ -632,7 +640,8 @@ sub narrow {
 }
 
 
-# 5.1: the header Age
+# judges the header Age of a reused answer (RFC 9111, 5.1): returns why it is
+# wrong, or ''
 
 sub age {
     my ($j, $r, $o, $a) = @_;
@@ -648,7 +657,8 @@ sub age {
     my $date = defined $said->{date} ? int($o->{time}) - $said->{date} : 0;
     my $most = ($said->{age} // 0) > $date ? $said->{age} // 0 : $date;
 
-    # at most since nginx's first request to the origin, which may have failed
+    # Age counts at most from nginx's first request to the origin, which may
+    # have failed
 
     my ($first) = grep { $_->{for} == $o->{for} && $_->{uri} eq $o->{uri} }
         @{$j->{answers}};

@@ -119,7 +119,7 @@ sub step {
 
     return $self->state($step) if defined $step->{set};
 
-    # concurrent requests experience the passing of this time
+    # while answers are held, timers of nginx see this time pass, too
 
     return $self->{held} ? $self->{clock}->pass($step->{clock})
         : $self->{clock}->add($step->{clock}) if $step->{clock};
@@ -175,7 +175,7 @@ sub state {
     @state{qw/ size vary /} = @$before{qw/ size vary /}
         if $state{same} && $before;
 
-    # each version has its own date
+    # each version of a page has its own Last-Modified
 
     $state{modified} = $self->{start} - 200 - $state{lm} + $state{version}
         if $state{lm};
@@ -187,7 +187,7 @@ sub state {
 }
 
 
-# a client that disconnects without waiting for the answer
+# closes the connection of a client that does not wait for its answer
 
 sub leave {
     my ($self, $wait) = @_;
@@ -223,8 +223,8 @@ sub over {
 }
 
 
-# waits until the hosts and memcached have handled all that was sent: a worker
-# answers these requests after earlier ones, and so does memcached
+# waits until the hosts and memcached have handled all events: a worker answers
+# requests for /rest after earlier ones, and so does memcached
 
 sub rest {
     my ($self) = @_;
@@ -248,7 +248,7 @@ sub settle {
 
     my $now = $self->{seq}++;
 
-    # later events do not happen in the same millisecond
+    # advances the clock: later events are not in the same millisecond
 
     $self->{clock}->add(0.001);
 
@@ -286,7 +286,7 @@ sub date {
 }
 
 
-# the representation that the headers of a request select
+# the variant of a page that the headers of a request select, as a text
 
 sub variant {
     my ($state, $header) = @_;
@@ -378,7 +378,7 @@ sub connect {
 }
 
 
-# the client: reads answers, and notes connections that nginx closes
+# called for the client's end of a connection: takes the answer from nginx
 
 sub answered {
     my ($self, $c) = @_;
@@ -411,7 +411,7 @@ sub heard {
 }
 
 
-# the origin: reads requests
+# called for the origin's end of a connection: reads requests from nginx
 
 sub serve {
     my ($self, $c) = @_;
@@ -438,7 +438,8 @@ sub serve {
 }
 
 
-# the answer is decided when the request arrives
+# decides on the origin's answer, when the request arrives: the answer may be
+# held
 
 sub decide {
     my ($self, $e) = @_;
@@ -458,7 +459,7 @@ sub decide {
     $e->{body} = "$e->{method} $e->{at}\n" if $e->{method} !~ /^(?:GET|HEAD)$/;
     $e->{body} = '' if $e->{status} == 204;
 
-    # nothing can be cut off an empty body
+    # an empty body cannot be truncated
 
     $e->{fail} = undef if ($s->{fail} // '') eq 'cut'
         && ($e->{body} eq '' || $e->{method} eq 'HEAD');

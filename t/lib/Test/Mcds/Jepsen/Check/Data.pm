@@ -2,18 +2,19 @@ package Test::Mcds::Jepsen::Check::Data;
 
 # Copyright (C) mcds authors
 
-# Counters, the log and the table of a long chaos run.
+# Checks the counters, the log and the table of a long chaos run.
 
 use warnings;
 use strict;
 
-# the maximum time until all workers use a server again after it came back
+# the maximum time until all workers use a memcached server again after it came
+# back, microseconds
 
 my $found_well = 2.5e6;
 
-# after a server came back empty, a host waits 5 s, and the timeout, and then
-# copies the missing counts to it: those that the other server had before the
-# wait
+# after a memcached server came back empty, a host waits 5 s, and the timeout,
+# and then copies the missing counts to it: those that the other server had
+# before this wait; microseconds
 
 my $level = 6e6;
 
@@ -27,8 +28,8 @@ sub check {
 }
 
 
-# a number must exceed all numbers answered before its request, and must not
-# exceed the number of requests sent before its answer
+# checks counters: a number must exceed all numbers answered before its request,
+# and must not exceed the number of requests sent before its answer
 
 sub numbers {
     my ($h, $found) = @_;
@@ -97,7 +98,7 @@ sub acknowledged {
     my $less = $way eq 'plain' ? 0 : 1;
     my $told = 0;
 
-    # one fault may show in all later numbers
+    # one lost count may show in all later numbers: only three are reported
 
     my $wrong = sub {
         my ($r, $what, $other) = @_;
@@ -124,8 +125,8 @@ sub acknowledged {
                 next;
             }
 
-            # both servers came back empty: until all hosts use both again, some
-            # hosts count on one server and some on the other
+            # both memcached servers came back empty: until all hosts use both
+            # again, some hosts count on one server and some on the other
 
             my $end = $d->{end} + ($way eq 'twice' ? $found_well : 0);
 
@@ -152,11 +153,11 @@ sub acknowledged {
 }
 
 
-# The deaths after which counts of two servers may be lost: another server had
-# died before and did not have all counts yet.  If there was a pause in
-# counting, long enough after a host had noticed, the server has all counts.
-# Without such a pause, the server lacks the counts of the last two waits.  A
-# reload ends a wait.
+# The deaths after which counts that two memcached servers store may be lost:
+# the other server had died before and did not have all counts yet.  It has all
+# counts after a pause in counting that is as long as a host waits ($level).
+# Without such a pause, it lacks the counts of the last two waits.  A reload
+# ends a wait.
 
 sub unprepared {
     my ($h, $shown, @deaths) = @_;
@@ -204,7 +205,7 @@ sub reloads {
 }
 
 
-# true if nothing was counted after $r for as long as a host waits
+# true if no request has counted after $r for as long as a host waits ($level)
 
 sub paused {
     my ($h, $r, $before, $since) = @_;
@@ -230,7 +231,7 @@ sub lines {
     for (sort { $a->{end} <=> $b->{end} } @{$h->{crowd}{G} // []}) {
         next if $_->{status} != 200 || $read{$_->{id}} || $lossy;
 
-        # a worker that shuts down keeps trying for three seconds
+        # a worker that shuts down tries to write its lines for three seconds
 
         next if grep { $_->{what} eq 'reload' }
             $h->faults(qr/^host$/, $_->{begin}, $_->{end} + 5e6)
@@ -244,7 +245,8 @@ sub lines {
 }
 
 
-# each line was written, appears once, and in the order of the ids
+# checks that each line of a log was written by a client, appears once, and is
+# in the order of the ids
 
 sub once {
     my ($found, $sent, $how, @lines) = @_;
@@ -273,9 +275,9 @@ sub once {
 }
 
 
-# each element has one writer: a read returns the value of its last write, of a
-# later write, or of a write that was not answered, which may take effect at any
-# time
+# checks a table, of which each element has one writer: a read returns the value
+# of the last write, of a later write, or of a write that was not answered,
+# which may take effect at any time
 
 sub table {
     my ($h, $found) = @_;
@@ -299,7 +301,7 @@ sub table {
             next if $r->{status} != 200 && $r->{status} != 404;
             $n++;
 
-            # the last write that was answered before the read
+            # finds the last write of the element that was answered before $r
 
             while ($next < @writes && $writes[$next]{end} < $r->{begin}) {
                 my $w = $writes[$next++];

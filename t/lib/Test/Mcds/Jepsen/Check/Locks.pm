@@ -2,10 +2,10 @@ package Test::Mcds::Jepsen::Check::Locks;
 
 # Copyright (C) mcds authors
 
-# Locks of a long chaos run.  A lock of mcds_lock_api is held from the answer
-# until the request for its release, or until its time to live, counted from the
-# request, has passed; a lock of mcds_lock is held for as long as the origin
-# sees the request.
+# Checks the locks of a long chaos run.  A lock of mcds_lock_api is held from
+# the answer until the request for its release, or until its time to live,
+# counted from the request, has passed; a lock of mcds_lock is held for as long
+# as the origin sees the request.
 
 use warnings;
 use strict;
@@ -70,7 +70,8 @@ sub held {
 
         } elsif (my $held = $by{$id}) {
 
-            # an unanswered request may have been executed
+            # a request to release or extend the lock may have been executed
+            # without an answer
 
             my $until = $_->{op} eq 'extend' && $_->{token}
                 ? $_->{begin} + $_->{ttl} * 1e6 : $_->{begin};
@@ -108,8 +109,9 @@ sub overlaps {
 }
 
 
-# Tokens must grow if one owner had the lock before the other requested it.  New
-# tokens start from the time, so clocks matter only after a lock was lost.
+# Checks that an owner of a lock has a larger token than all owners that had the
+# lock before this owner requested it.  After a lock was lost, tokens begin with
+# the time, so clocks matter only then.
 
 sub tokens {
     my ($h, $found, @held) = @_;

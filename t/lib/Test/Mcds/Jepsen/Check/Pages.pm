@@ -2,8 +2,8 @@ package Test::Mcds::Jepsen::Check::Pages;
 
 # Copyright (C) mcds authors
 
-# Pages of a long chaos run: complete, for this request, not too old, and not
-# from before a purge that was acknowledged.
+# Checks the pages of a long chaos run: complete, for this request, not too old,
+# and not from before a purge that was acknowledged.
 
 use warnings;
 use strict;
@@ -18,11 +18,11 @@ my %lifetime = (s => 1, u => 1, k => 60, v => 60, l => 60, p => 60);
 my %limit = (m => 1 + $origin, t => 0,
     map { $_ => $lifetime{$_} + $grace + $origin } keys %lifetime);
 
-# the delay of a busy machine, and mcds_cache_local timed=
+# the delay of a busy machine, and "timed=" of mcds_cache_local, seconds
 my $late = 2;
 my $timed = 2;
 
-# the timeout of the pools, microseconds, minus the error of a millisecond clock
+# the timeout of the pools, minus the error of a millisecond clock, microseconds
 
 my $timeout = 245_000;
 
@@ -87,8 +87,9 @@ sub check {
 }
 
 
-# the difference of clocks adds to the age, up to 5 s; so does the time for
-# which the worker that stores or serves the page was stopped
+# the seconds by which a page may exceed its maximum age: the delay of a busy
+# machine, 5 s and the difference if clocks differ, and the time for which
+# workers were stopped
 
 sub slack {
     my ($h, $r) = @_;
@@ -115,9 +116,9 @@ sub stopped {
 
 
 # returns, by page, the acknowledged purges in the order of their answers, each
-# with the last one to begin up to there, among deletions and among all; and the
-# pages that a host has built without memcached for waiting requests, which are
-# not subject to purges
+# with the one of the purges so far that began last, among deletions and among
+# all; and the pages that a host has built without memcached for waiting
+# requests, to which purges do not apply
 
 sub purges {
     my ($h, $purges, $alone) = @_;
@@ -184,8 +185,8 @@ sub last_purge {
 }
 
 
-# returns 1 if a busy machine exceeded the timeout: the request took that long,
-# and the log of the host says so for this page
+# returns 1 if a busy machine exceeded the timeout for memcached: the request
+# took that long, and the host's error log says so for this page
 
 sub given_up {
     my ($h, $r) = @_;
@@ -195,7 +196,7 @@ sub given_up {
 }
 
 
-# the reason, by the manual, why a purge may be missed, or ''
+# the reason, by the manual, why a page may be older than the purge $p, or ''
 
 sub excused {
     my ($h, $r, $p) = @_;
@@ -213,31 +214,31 @@ sub excused {
     return 'copy' if $r->{host} != 0 && (!$tag || $stale)
         && ($h->ill($r->{host}, $p->{begin}, $r->{end}) || given_up($h, $r));
 
-    # without the records of tags a page counts as expired, and requests that
-    # waited for its build get it
+    # if the records of its tags are unknown, a page counts as expired, but
+    # requests that waited until the page was built get it
 
     return 'tags not known' if $tag && ($stale || $r->{reason} eq 'built')
         && $h->ill($r->{host}, $p->{begin}, $r->{end});
 
     return '' if $tag;
 
-    # the purge mark was lost with its memcached before a build ended that had
-    # begun in its absence
+    # memcached lost the mark of the purge before a build of the page ended that
+    # had begun before the purge
 
     return 'mark lost' if $r->{version} > $p->{begin} - 1.5e6
         && $h->lost($p->{begin}, $r->{begin}) >= ($place =~ /^r/ ? 2 : 1);
 
-    # an unsafe request does not wait for a server that is down
+    # a POST purges the page, but does not wait for a server that is down
 
     return 'post' if $p->{op} eq 'post'
         && $h->ill('*', $p->{begin}, $r->{end});
 
-    # the server that stood in still has the page
+    # the server that stood in for another one still has the page
 
     return 'stand-in' if $place =~ /^e/
         && $h->ill('*', $r->{version}, $r->{version} + 1e6);
 
-    # "expired one second ago" is written by one host and read by others
+    # one host marks the page as expired a second ago, others read the mark
 
     return 'clock' if $p->{op} =~ /^invalidate/
         && $h->apart($r->{version} - 2e6, $r->{end}) > 0.85;
