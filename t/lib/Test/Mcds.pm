@@ -389,8 +389,7 @@ sub new {
     $SIG{PIPE} = 'IGNORE';
     $SIG{$_} = sub { exit 130 } for qw/ INT TERM HUP /;
 
-    # with MCDS_FIRST the test file ends at its first failure: the caller only
-    # needs to know whether the file fails
+    # with MCDS_FIRST the test file ends at its first failed test
 
     Test2::API::test2_stack()->top()->listen(sub {
         my ($hub, $event) = @_;
@@ -427,8 +426,7 @@ sub new {
 }
 
 
-# starts a process that kills all processes of the test when the test ends, also
-# if the test is killed
+# starts a process that kills all processes of the test when the test has ended
 
 sub start_reaper {
     my ($self) = @_;
@@ -715,8 +713,8 @@ sub expand {
 }
 
 
-# returns the environment for sanitizers; they check nginx -t for no leaks, as
-# it exits without freeing the configuration
+# the environment for sanitizers; no leak check for nginx -t, which exits
+# without freeing the configuration
 
 sub sanitizer_env {
     my ($self, $path, $test) = @_;
@@ -1322,8 +1320,7 @@ sub lost {
 }
 
 
-# ends the test: stops its servers, and reports leaks, errors in logs, and the
-# processes and sockets that are left
+# ends the test: stops all servers, reports leaks, errors in logs and the like
 
 sub done {
     my ($self, %o) = @_;
@@ -1442,8 +1439,8 @@ sub wait_leaks {
 }
 
 
-# compares the number of connections that each memcached has with the number
-# that all workers have to it; returns texts about differences
+# compares how many connections each memcached and the workers see; returns
+# texts about differences
 
 sub wait_count {
     my ($self, $seconds) = @_;
@@ -1474,8 +1471,7 @@ sub wait_count {
 }
 
 
-# waits for the end of all processes of nginx whose master has ended; returns
-# texts about those that are left
+# waits until no worker has outlived its master; returns texts about those left
 
 sub wait_stray {
     my ($self, $seconds) = @_;

@@ -2,7 +2,7 @@ package Test::Mcds::Nginx;
 
 # Copyright (C) mcds authors
 
-# One running nginx: a host of the site.
+# A running nginx, with its own configuration and logs: a host of the site.
 
 use warnings;
 use strict;
@@ -62,7 +62,7 @@ sub up {
         $ENV{'MCDS_' . uc $name} = "$self->{dir}/$name";
     }
 
-    # a worker keeps no memory for the next values then, see ngx_mcds_spare.h
+    # with MALLOC_PERTURB_ a worker keeps no freed memory, see ngx_mcds_spare.h
 
     $ENV{MALLOC_PERTURB_} //= 165 if $self->{memory} && !$self->{spare};
 
@@ -98,7 +98,7 @@ sub up {
 }
 
 
-# makes this process the parent of orphans: of a daemonized master
+# makes the test the parent of orphans, such as the master of a daemonized nginx
 
 sub adopt {
     require 'syscall.ph';
@@ -109,7 +109,7 @@ sub adopt {
 }
 
 
-# replaces the pid of the started process by that of the daemon it has left
+# replaces the pid of the started process, which ends, by that of its daemon
 
 sub follow_daemon {
     my ($self) = @_;
@@ -127,7 +127,7 @@ sub follow_daemon {
 }
 
 
-# true when all workers run their event loop
+# true when all workers of this nginx have started
 
 sub ready {
     my ($self) = @_;
@@ -161,7 +161,7 @@ sub children {
 }
 
 
-# the title of a process; Angie uses another name, and adds a number
+# the title of a process of nginx; Angie uses another name, and adds a number
 
 sub title_of {
     my ($pid) = @_;
@@ -183,7 +183,8 @@ sub title {
 
     return $title if !$self->{test}->valgrind() || $title eq '';
 
-    # valgrind hides the title: a worker has an epoll, and lines in the log
+    # valgrind hides the title: a worker is known by its epoll descriptor, and
+    # by lines in the error log
 
     my $log = $self->log();
 
@@ -225,7 +226,8 @@ sub leaving {
 }
 
 
-# waits until the workers have exchanged their channels
+# waits until the workers have sent each other the sockets of their channels:
+# the numbers of their descriptors no longer change
 
 sub settle {
     my ($self) = @_;
@@ -273,8 +275,8 @@ sub signal {
 }
 
 
-# HUP; true when the new workers run, false if nginx refused the configuration.
-# wait_old => 1 also waits for the old ones to exit
+# reloads nginx by HUP; returns 1 when the new workers run, 0 if nginx refused
+# the configuration.  wait_old => 1 also waits for the old workers to exit
 
 sub reload {
     my ($self, %o) = @_;
@@ -308,8 +310,8 @@ sub reload {
 }
 
 
-# the equivalent of a reload without a master: a new process, unless nginx
-# refuses the configuration
+# reloads an nginx without a master: starts a new process, unless nginx refuses
+# the configuration
 
 sub restart {
     my ($self) = @_;
@@ -355,7 +357,7 @@ sub kill_worker {
 }
 
 
-# true once the process has ended; its exit code is in {exit}
+# true once the process of nginx has ended; its exit code is in {exit}
 
 sub reap {
     my ($self) = @_;
@@ -378,7 +380,7 @@ sub wait_exit {
 }
 
 
-# graceful, with SIGQUIT; false if nginx did not end in time
+# ends nginx gracefully, with SIGQUIT; returns false after the timeout
 
 sub quit {
     my ($self, $timeout) = @_;
@@ -390,8 +392,8 @@ sub quit {
 }
 
 
-# stops the workers until cont(), so that they handle all events in between in
-# one turn
+# stops the workers until cont(), so that each handles all events that arrive in
+# between in one turn of its event loop
 
 sub freeze {
     my ($self) = @_;
@@ -411,7 +413,7 @@ sub cont {
 }
 
 
-# fast, with SIGTERM
+# ends nginx fast, with SIGTERM; returns false after the timeout
 
 sub stop {
     my ($self, $timeout) = @_;
@@ -445,7 +447,7 @@ sub port {
 }
 
 
-# a request to this host, with the options of http_get()
+# sends a request to this host, with the options of http_get()
 
 sub get {
     my ($self, $uri, %o) = @_;
@@ -459,8 +461,8 @@ sub conn {
 }
 
 
-# with loop => 1: the measurements of a worker by lib/loop.c since loop_begin();
-# times are in ms
+# with loop => 1: loop() returns the measurements of a worker's event loop by
+# t/lib/loop.c since loop_begin(), times in ms
 
 sub loop_begin {
     my ($self) = @_;
@@ -491,7 +493,7 @@ sub loop {
 }
 
 
-# access to the error log
+# returns the text of nginx's error log
 
 sub log {
     my ($self) = @_;
@@ -556,7 +558,7 @@ sub fds {
 }
 
 
-# the descriptors that workers have from the start
+# notes the numbers of descriptors that workers have from their start
 
 sub take_baseline {
     my ($self) = @_;
@@ -567,7 +569,7 @@ sub take_baseline {
 }
 
 
-# the number of files of memory that hold copies of pages in a worker
+# the number of files in memory (memfd) that hold copies of pages in a worker
 
 sub memfiles {
     my ($self, $pid) = @_;
@@ -577,9 +579,10 @@ sub memfiles {
 }
 
 
-# counts descriptors: files, pipes and the like, without copies of pages, whose
-# number is bounded; unix sockets; TCP connections by port.  $nets caches the
-# kernel's tables of sockets, which are slow to read, for calls for many workers
+# counts a worker's descriptors: files, pipes and the like, without copies of
+# pages, whose number is bounded; unix sockets; TCP connections by port.  $nets
+# caches the kernel's tables of sockets, which are slow to read, for calls for
+# many workers
 
 sub count_fds {
     my ($self, $pid, $nets) = @_;
@@ -636,8 +639,8 @@ sub leaks {
             my $n = @{$now->{tcp}{$port}};
             my ($local) = @{$now->{tcp}{$port}};
 
-            # each pool may have one connection for commands, and one for large
-            # values
+            # each pool may have one connection to memcached for commands, and
+            # one for large values
 
             my $most = !$keep->{$port} ? 0
                 : $keep->{$port} > 1 ? $keep->{$port}
@@ -652,8 +655,8 @@ sub leaks {
         push @leaks, "worker $pid: $was->{files} files, now $now->{files}"
             if $now->{files} > $was->{files};
 
-        # a worker has a channel of each worker, and gets those of workers that
-        # start after it a moment later
+        # a worker has the channel (unix socket) of each worker; it gets those
+        # of workers that start after it a moment later
 
         my $channels = $was->{unix} > @workers ? $was->{unix} : @workers;
 
@@ -665,7 +668,8 @@ sub leaks {
 }
 
 
-# lines of the logs that are errors
+# returns lines of the error log that are errors or reports of a sanitizer, but
+# for those that match one of @allow
 
 sub complaints {
     my ($self, @allow) = @_;
@@ -679,7 +683,7 @@ sub complaints {
         next if /process (\d+) exited on signal/ && $self->{killed}{$1};
         next if /zone \S+ was locked by (\d+)/ && $self->{killed}{$1};
 
-        # valgrind reserves some descriptors
+        # nginx cannot set the limit of descriptors, as valgrind reserves some
 
         next if /setrlimit\(RLIMIT_NOFILE/ && $t->valgrind();
 
@@ -689,7 +693,7 @@ sub complaints {
         push @bad, $line;
     }
 
-    # stderr of a worker is the error log
+    # stderr of a worker is the error log, into which a sanitizer may write
 
     for my $file (map { "$self->{name}/$_" } 'error.log', 'stderr',
         $self->sanitizer_files())

@@ -68,7 +68,7 @@ sub judge {
 
     my ($run, $requests) = ($self->{run}, $case->{requests});
 
-    # each distinct request once, and again in reverse order
+    # nginx without mcds gets each distinct request once, and again in reverse
 
     my (%answers, %seen, %exposed);
     my @ask = grep { !$_->{purge} && !$seen{name($_)}++ } @$requests;
@@ -115,7 +115,8 @@ sub judge {
         my $got = $cached->{answers}[$i] // { status => 0, head => '',
             body => '' };
 
-        # requests that wait for one that fails get 503
+        # requests that wait while another request builds their page get 503 if
+        # it fails
 
         $failing = burst_fails($case, \%answers, $i, @asked) if !$r->{with};
 
@@ -132,8 +133,8 @@ sub judge {
 }
 
 
-# whether the answer is the other one without a failed part, which is a 503 page
-# of nginx instead
+# whether the answer with mcds ($got) is that without mcds ($want), but for a
+# part, such as a subrequest, that has failed and is a 503 page of nginx
 
 sub lacks {
     my ($want, $got) = @_;
@@ -146,8 +147,8 @@ sub lacks {
 }
 
 
-# whether one of the requests concurrent with this one fails, even if an error
-# page hides it
+# whether request $i, or one that is sent together with it, fails without mcds,
+# even if an error page hides the failure
 
 sub burst_fails {
     my ($case, $answers, $i, @asked) = @_;
@@ -167,7 +168,7 @@ sub burst_fails {
 }
 
 
-# the identity of a request: equal names must get equal answers
+# a text that identifies a request: requests with equal names get equal answers
 
 sub name {
     my ($r) = @_;
@@ -247,7 +248,7 @@ sub count {
 }
 
 
-# why cases could not be compared
+# the reasons why cases could not be compared, and the number of cases for each
 
 sub unusable {
     my ($self) = @_;
@@ -262,7 +263,7 @@ sub sums {
 }
 
 
-# the smallest case that has the same fault
+# shrinks a case that shows a fault: returns the smallest case that shows it
 
 sub shrink {
     my ($self, $case, $wrong) = @_;
@@ -287,7 +288,7 @@ sub shrink {
         return 1;
     };
 
-    # later requests do not matter
+    # removes the requests after the one whose answer is wrong
 
     $try->(sub { cut($_[0], $wrong->{at}) }) if defined $wrong->{at};
 
@@ -364,7 +365,8 @@ sub fewer_directives {
 }
 
 
-# removes irrelevant properties of clients and of the application
+# removes properties of clients, of the application and of requests from a case,
+# which are irrelevant to its fault
 
 sub simpler {
     my ($best, $try) = @_;
@@ -406,7 +408,7 @@ sub simpler {
 }
 
 
-# the directives involved, of which there are a few kinds; findings of one kind
+# the directives whose names make up the kind of a finding; findings of one kind
 # are likely to have one cause
 
 my %kinds = map { $_ => $_ } qw/ auth_request error_page rewrite try_files

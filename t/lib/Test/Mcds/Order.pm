@@ -51,8 +51,8 @@ sub order {
 }
 
 
-# the filters from the top on: each module reports the top filter after it has
-# added its own, and mcds may have added more than one
+# the names of header or body filters from the top on: each module reports the
+# top filter after it has added its own, and mcds may have added more than one
 
 sub filters {
     my ($self, $kind) = @_;
@@ -75,7 +75,7 @@ sub filters {
 }
 
 
-# the filter that a filter of mcds has found on top
+# the address of the filter that runs after a filter of mcds
 
 sub following {
     my ($self, $kind, $in, $code, $base) = @_;
@@ -135,7 +135,7 @@ sub symbols {
 
         my ($table, $source, %name, %source, %next) = ('', '');
 
-        # the program is loaded at the address in its file
+        # symbols of a program with fixed addresses contain its load address
 
         my ($base) = $text =~ /^ +Type: +EXEC/m
             ? $text =~ /^ +LOAD +0x0+ +0x(\w+)/m : 0;

@@ -13,8 +13,9 @@ use base qw/ Test::Mcds::Server /;
 use Time::HiRes qw/ time sleep /;
 
 
-# all requests so far: { n, method, uri, path, headers, body, start, end,
-# aborted, params }; end is undef while the request is being answered
+# all requests that the origin got so far: { n, method, uri, path, headers,
+# body, start, end, aborted, params }; end is undef while the request is being
+# answered
 
 sub requests {
     my ($self, $path) = @_;
@@ -46,7 +47,7 @@ sub count {
 }
 
 
-# the maximum number of concurrent requests
+# the maximum number of requests that were at the origin at the same time
 
 sub most {
     my ($self, $path) = @_;
@@ -66,7 +67,7 @@ sub most {
 }
 
 
-# true once n requests were received, false after the timeout
+# true once the origin has received n requests, false after the timeout
 
 sub wait_requests {
     my ($self, $n, $path, $timeout) = @_;
@@ -75,8 +76,8 @@ sub wait_requests {
 }
 
 
-# holds answers to path ('*': all) from now on; release() sends the held ones
-# and stops holding, let() sends some and continues to hold
+# holds the origin's answers to path ('*': all) from now on; release() sends the
+# held ones and stops holding, let() sends some and continues to hold
 
 sub hold_path {
     my ($self, $path) = @_;
@@ -102,7 +103,7 @@ sub set {
 }
 
 
-# in the server's process
+# initializes the origin; called in the origin's process
 
 sub init {
     my ($self) = @_;
@@ -206,8 +207,8 @@ sub read_http {
 }
 
 
-# FastCGI 1.0: a begin record, parameters, standard input; an empty record ends
-# each stream
+# reads a request of FastCGI 1.0: a begin record, parameters, standard input; an
+# empty record ends each stream
 
 sub read_fastcgi {
     my ($self, $c) = @_;

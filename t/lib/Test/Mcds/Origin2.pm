@@ -49,7 +49,7 @@ sub data {
 }
 
 
-# in the server's process
+# reads HTTP/2 frames up to the next request; called in the origin's process
 
 sub read_http {
     my ($self, $c) = @_;

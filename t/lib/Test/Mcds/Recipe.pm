@@ -37,7 +37,7 @@ sub slurp {
 }
 
 
-# the blocks in this language in a page of the manual
+# the blocks of code in a language, such as "nginx", in a page of the manual
 
 sub fenced {
     my ($path, $language) = @_;
@@ -46,8 +46,8 @@ sub fenced {
 }
 
 
-# turns a complete configuration into one for the harness; then replaces further
-# texts, each of which must occur
+# turns a complete configuration of nginx into one for Test::Mcds; then replaces
+# further texts, each of which must occur
 
 sub places {
     my ($conf, @replace) = @_;
@@ -65,7 +65,7 @@ sub places {
 }
 
 
-# starts PHP-FPM on $dir/php.sock; as root it runs unprivileged
+# starts PHP-FPM on $dir/php.sock, as the user "nobody" if the test runs as root
 
 sub fpm {
     my ($fpm) = grep { -x } </usr/sbin/php-fpm*>;
@@ -96,8 +96,8 @@ EOT
 }
 
 
-# starts MariaDB on $dir/mysql.sock with an empty database of that name,
-# independent of the system's
+# starts MariaDB on $dir/mysql.sock with an empty database of the given name,
+# independent of a MariaDB of the system
 
 sub mariadb {
     my ($database) = @_;
@@ -126,7 +126,8 @@ sub mariadb {
 }
 
 
-# a plain nginx in front of the hosts, to which it claims to terminate TLS
+# starts a load balancer: nginx without mcds in front of the hosts, to which it
+# claims, by X-Forwarded-Proto, to terminate TLS
 
 sub balancer {
     my (@hosts) = @_;
@@ -187,7 +188,8 @@ sub stop {
 }
 
 
-# A client that keeps cookies, and has a name: request() returns a response
+# A client that keeps cookies, as a browser does: get() and post() return the
+# response.  Fields: agent (its User-Agent), host, test
 
 package Test::Mcds::Recipe::Browser;
 

@@ -2,9 +2,9 @@ package Test::Mcds::Server;
 
 # Copyright (C) mcds authors
 
-# A forked server of the tests: the event loop, the steps of an answer, the
-# record of events, and the control connection for the test.  The protocols are
-# in Fake.pm and Origin.pm.
+# The base of the servers that tests fork: the event loop, the steps of an
+# answer, the record of events, and the control connection for the test.  The
+# protocols are in Fake.pm, Origin.pm and Dns.pm.
 
 use warnings;
 use strict;
@@ -19,7 +19,7 @@ use Storable qw/ freeze thaw /;
 use Time::HiRes qw/ time /;
 
 
-# in the test's process
+# starts a server in a process of its own; called in the test's process
 
 sub start {
     my ($class, %o) = @_;
@@ -48,7 +48,7 @@ sub start {
     $self->{control} = $near;
     $self->{up} = 1;
 
-    # the server sends a message when it is ready
+    # waits for the message that the server sends when it is ready
 
     $self->{blackhole} and $self->fill_backlog();
     my $hello = receive($near);
@@ -79,8 +79,8 @@ sub open_listener {
 }
 
 
-# a listener whose queue is full, and which is never accepted from: connect()
-# neither succeeds nor fails
+# fills the backlog of a listener that accepts no connection ("blackhole"):
+# further calls of connect() neither succeed nor fail
 
 sub fill_backlog {
     my ($self) = @_;
@@ -124,7 +124,7 @@ sub receive {
 }
 
 
-# calls do_<method>() in the server and returns its result
+# calls do_<method>() in the server's process and returns its result
 
 sub call {
     my ($self, $method, @args) = @_;
@@ -182,7 +182,7 @@ sub restart {
 }
 
 
-# all events recorded since the last mark()
+# all events that the server has recorded since the last mark()
 
 sub records {
     my ($self) = @_;
@@ -206,7 +206,7 @@ sub records {
 }
 
 
-# forgets the events so far
+# lets records() leave out the events so far
 
 sub mark {
     my ($self) = @_;
@@ -228,7 +228,7 @@ sub errors {
 }
 
 
-# in the server's process
+# runs the server, in its own process, until the test ends or stops it
 
 sub child {
     my ($self, $listen, $control) = @_;
@@ -384,7 +384,7 @@ sub read_from {
 }
 
 
-# the peer has closed its side
+# called when the peer of a connection has closed its end
 
 sub ended {
     my ($self, $c) = @_;
@@ -405,8 +405,8 @@ sub drop {
 }
 
 
-# perl counts the handles of a descriptor, and does not know that child() has
-# closed the inherited ones
+# closes a handle and its descriptor: Perl counts the handles of a descriptor,
+# and does not know that child() has closed the inherited ones
 
 sub close_fd {
     my ($handle) = @_;
@@ -421,7 +421,7 @@ sub close_fd {
 sub dropped { }
 
 
-# converts the list of an answer into steps
+# converts the elements of an answer into steps, which run() takes one by one
 
 sub queue {
     my ($self, $c, @answer) = @_;
@@ -499,7 +499,7 @@ sub run {
 }
 
 
-# elements of an answer
+# the elements of an answer other than bytes: pauses, ends and the like
 
 sub pause { return { delay => $_[1] } }
 sub hold { return { hold => $_[1] // 'held' } }
@@ -528,7 +528,7 @@ sub mode {
 }
 
 
-# functions that a test calls
+# functions in the server's process that a test calls by call()
 
 sub do_nothing { return 1 }
 
@@ -547,7 +547,7 @@ sub do_tell {
 sub told { }
 
 
-# releases the answers held under a name, or all of them; at most count
+# sends the answers that are held under a name, or all held ones; at most $count
 
 sub do_release {
     my ($self, $name, $count) = @_;
@@ -587,7 +587,7 @@ sub do_connections {
 }
 
 
-# sends unsolicited bytes on each connection
+# sends bytes on each connection, without a request for them
 
 sub do_push {
     my ($self, $bytes) = @_;
@@ -614,7 +614,7 @@ sub do_close_all {
 }
 
 
-# closes the listener: connections are refused
+# closes the listener, so that the kernel refuses connections, or opens it again
 
 sub do_refuse {
     my ($self, $refuse) = @_;
@@ -632,7 +632,7 @@ sub do_refuse {
 }
 
 
-# the same functions, for the test's process
+# the functions do_*() of the server, for the test's process
 
 sub tell { my ($self, @a) = @_; return $self->call('tell', @a) }
 sub release { my ($self, @a) = @_; return $self->call('release', @a) }

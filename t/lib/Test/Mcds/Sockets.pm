@@ -22,8 +22,8 @@ my $header = 'LSSLL';
 my $size = length pack $header, (0) x 5;
 
 
-# { inode, local, remote (ports), open, listens } of each socket in the
-# namespace of the process
+# returns { inode, local, remote (ports), open, listens } for each TCP socket in
+# the network namespace of a process
 
 sub tcp {
     my ($pid) = @_;
@@ -42,7 +42,8 @@ sub tcp {
 }
 
 
-# UDP sockets have no connections
+# returns { inode, local, remote (ports), open, listens } for each UDP socket;
+# UDP has no connections, so all these sockets listen
 
 sub udp {
     my ($pid) = @_;

@@ -2,7 +2,7 @@ package Test::Mcds::Status;
 
 # Copyright (C) mcds authors
 
-# The JSON of mcds_status.
+# Reads the JSON of mcds_status, and elements of it.
 
 use warnings;
 use strict;
@@ -16,7 +16,7 @@ our @EXPORT = qw/ status server settled entry entry_of sum_of worker_conn
     worker_pid /;
 
 
-# returns the decoded JSON
+# returns the decoded JSON of mcds_status
 
 sub status {
     my ($h, $uri) = @_;
@@ -30,7 +30,7 @@ sub status {
 }
 
 
-# a server of a pool, by default the first one
+# the statistics of the n-th server of a pool, by default of the first one
 
 sub server {
     my ($h, $pool, $n) = @_;
@@ -41,8 +41,8 @@ sub server {
 }
 
 
-# the server once the sub returns true for it, or after some seconds: another
-# worker may still have sums to flush
+# the statistics of a server, once the sub returns true for them, or after 5
+# seconds: another worker may still have sums to flush
 
 sub settled {
     my ($h, $pool, $n, $sub) = @_;
@@ -55,7 +55,7 @@ sub settled {
 }
 
 
-# a keepalive connection to the worker of that number
+# a keepalive connection to the worker with the number $n
 
 sub worker_conn {
     my ($h, $n) = @_;
@@ -71,7 +71,8 @@ sub worker_conn {
             return $c;
         }
 
-        # as long as these are open the other worker has more connections
+        # the connections to other workers stay open, so that those have more
+        # connections
 
         push @others, $c;
     }
@@ -92,7 +93,7 @@ sub worker_pid {
 }
 
 
-# an element of another list: "caches", "counters" and so on
+# the element with a name in a list of the JSON: "caches", "counters" and so on
 
 sub entry {
     my ($h, $list, $name) = @_;
@@ -103,7 +104,7 @@ sub entry {
 }
 
 
-# the element once the sub returns true for it
+# the element with a name in a list, once the sub returns true for it
 
 sub entry_of {
     my ($h, $list, $name, $sub) = @_;

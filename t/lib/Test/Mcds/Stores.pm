@@ -11,8 +11,8 @@ use strict;
 use base qw/ Test::Mcds::Talk /;
 
 
-# starts a store: Test::Mcds::Stores::yrmcds($t, 'name'), nutcracker($t, 'name',
-# @memcached, {option => value})
+# start yrmcds or nutcracker: Test::Mcds::Stores::yrmcds($t, 'name'),
+# nutcracker($t, 'name', @memcached, {option => value})
 
 sub yrmcds {
     my ($t, $name) = @_;

@@ -10,7 +10,7 @@ use strict;
 my $waits = 'poll|ppoll|select|pselect6|nanosleep|clock_nanosleep';
 
 
-# undef if strace is not installed or may not trace
+# starts strace of a process; undef if strace is not installed or may not trace
 
 sub start {
     my ($class, $t, $pid) = @_;
@@ -48,9 +48,9 @@ sub end {
 }
 
 
-# blocking calls: those whose only purpose is to wait; a connect() of a blocking
-# socket, or to a name server; files that a blocking look-up reads.  nginx's own
-# resolver connects to this port over UDP
+# returns the calls that block: those whose only purpose is to wait; a connect()
+# of a blocking socket, or to a name server; files that a blocking look-up
+# reads.  $resolver: the UDP port to which nginx's own resolver connects
 
 sub waiting {
     my ($calls, $resolver) = @_;

@@ -29,8 +29,8 @@ sub mc {
 
         my $reply = $self->reply($line);
 
-        # after a bad command line the value was taken for a command, with its
-        # own reply
+        # after a bad command line, memcached takes the value for a command,
+        # with a reply of its own
 
         $self->hang_up() if !defined $reply || $reply =~ /^\w*ERROR/;
 
@@ -42,8 +42,9 @@ sub mc {
 }
 
 
-# whether the reply matches, soon: yrmcds may never read from a connection that
-# was opened before its workers started, so retry on a new one
+# whether the reply to a command matches, soon: yrmcds may never read from a
+# connection that was opened before its workers started, so a caller tries
+# again, on a new connection
 
 sub says {
     my ($self, $line, $re) = @_;
@@ -87,7 +88,7 @@ sub reply {
 }
 
 
-# the length of a reply if it is complete, else 0
+# the length of memcached's reply to a command if it is complete, else 0
 
 sub whole {
     my ($in, $line) = @_;
@@ -100,7 +101,7 @@ sub whole {
         return length $in >= $len ? $len : 0;
     }
 
-    # recent versions of memcached send "OK" before a dump
+    # recent versions of memcached send "OK" before a dump of keys
 
     if ($in =~ /\A(?:STAT|VALUE|key=|END)/
         || $line =~ /^lru_crawler metadump/ && $in =~ /\AOK/)
@@ -112,7 +113,7 @@ sub whole {
 }
 
 
-# the value of a key, undef if it does not exist
+# the value that memcached has for a key, undef if the key does not exist
 
 sub get {
     my ($self, $key) = @_;
@@ -137,7 +138,7 @@ sub delete {
 }
 
 
-# seconds left, -1 without expiry, undef if the key does not exist
+# the seconds until a key expires, -1 if never, undef if the key does not exist
 
 sub ttl {
     my ($self, $key) = @_;

@@ -23,7 +23,7 @@ my $near = '10.93.0.1';
 my $far = '10.93.0.2';
 
 
-# restarts the test in a new namespace; returns why this is impossible
+# restarts the test in a network namespace, or returns why this is impossible
 
 sub enter {
     if (!$ENV{MCDS_NET}) {
@@ -54,7 +54,7 @@ sub start {
     socketpair($self->{control}, my $c, AF_UNIX, SOCK_STREAM, 0)
         or die "socketpair: $!\n";
 
-    # the program inherits these two
+    # the program that is the network inherits the device and the control socket
 
     fcntl($_, F_SETFD, 0) for $tun, $c;
 
@@ -78,7 +78,7 @@ sub address { return $far }
 sub where { return "$far:$_[0]{port}" }
 
 
-# the faults: names, and the setting or the commands for each
+# the faults of the network: names, and for each the setting or "ip" commands
 
 sub faults {
     return (
@@ -141,9 +141,9 @@ sub stop {
 }
 
 
-# the network: a separate program
+# the functions from here on are those of the program that is the network
 
-# a device that is a file; TUNSETIFF, IFF_TUN | IFF_NO_PI
+# opens a network device as a file; TUNSETIFF, IFF_TUN | IFF_NO_PI
 
 sub tun {
     my ($name, $from, $to) = @_;

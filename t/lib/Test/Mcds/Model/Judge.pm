@@ -26,8 +26,6 @@ package Test::Mcds::Model::Judge;
 #     timed    the worker that has purged a page serves its local copy
 #     weak     If-Range matches weak validators of uncached responses
 #     zone     Expires may have another zone than GMT
-#
-# Sections without the number of an RFC are those of RFC 9111.
 
 use warnings;
 use strict;
@@ -121,8 +119,7 @@ sub failed {
 }
 
 
-# judges conditions, ranges and the body: returns how the answer differs from
-# the origin's answer as RFC 9110 applies the request to it, or ''
+# returns how nginx has misapplied a condition or range (RFC 9110), or ''
 
 sub shape {
     my ($j, $r, $o, $a) = @_;
@@ -136,8 +133,7 @@ sub shape {
         && defined $h->{'if-none-match'};
     return 'an answer of a 304 that is for another' if $o->{odd};
 
-    # RFC 9111, 4.3.4: a strong validator does not select a stored response with
-    # a weak one
+    # RFC 9111, 4.3.4: a strong ETag selects no stored response with a weak one
 
     return 'a 304 with a strong ETag for a weak one'
         if $o->{status} == 304 && $status != 304 && !$j->{known}{strong}
@@ -288,8 +284,7 @@ sub said {
     delete @said{qw/ cc cdn accel expires /}
         if $o->{status} == 304 && $s->{lazy};
 
-    # the headers of an answer to HEAD, too, replace those of the stored page
-    # (RFC 9111, 4.3.5)
+    # RFC 9111, 4.3.5: headers of an answer to HEAD replace stored ones, too
 
     if ($o->{status} == 304 || $o->{method} eq 'HEAD') {
         my ($base) = grep { $_->{uri} eq $o->{uri} && defined $_->{end}
@@ -308,8 +303,7 @@ sub said {
 }
 
 
-# the value of Age: of a list, or of several lines, the first value, if it is a
-# number (RFC 9111, 5.1)
+# RFC 9111, 5.1: Age is the first value of a list or of lines, if it is a number
 
 sub first_age { return ($_[0] // '') =~ /^(\d+)(?:[;,]|$)/ ? $1 : 0 }
 
@@ -427,8 +421,7 @@ sub storable {
 }
 
 
-# RFC 9111, 4.2.3: the corrected_age_value of an answer; apparent_age is only
-# for caches of HTTP/1.0
+# RFC 9111, 4.2.3: the corrected_age_value; apparent_age is only for HTTP/1.0
 
 sub initial_age {
     my ($j, $o) = @_;
@@ -483,8 +476,7 @@ sub usable {
         if grep { $_->{uri} eq $r->{uri} && $_->{at} > $o->{at}
             && $_->{end} < $r->{at} && !$j->copy($r, $_) } @{$j->{unsafe}};
 
-    # RFC 9111, 4: the most recent response must be used (last but one
-    # paragraph)
+    # RFC 9111, 4: a cache must use the most recent of several responses
 
     return 'a page that another has replaced'
         if grep { $j->replaces($_, $o, $r) } @{$j->{answers}};
@@ -524,8 +516,8 @@ sub names {
 }
 
 
-# returns why a page must not be used "late" seconds after its expiry, or ''
-# (RFC 9111, 4.2.4, and RFC 5861)
+# RFC 9111, 4.2.4, and RFC 5861: returns why a page must not be used $late
+# seconds after its expiry, or ''
 
 sub stale {
     my ($j, $r, $o, $p, $late) = @_;
@@ -562,8 +554,7 @@ sub stale {
 }
 
 
-# whether the worker of request $r may have a local copy from before the event
-# $e
+# whether the worker that got $r may have a local copy from before the event $e
 
 sub copy {
     my ($j, $r, $e) = @_;
@@ -640,8 +631,7 @@ sub narrow {
 }
 
 
-# judges the header Age of a reused answer (RFC 9111, 5.1): returns why it is
-# wrong, or ''
+# RFC 9111, 5.1: returns why the header Age of a reused answer is wrong, or ''
 
 sub age {
     my ($j, $r, $o, $a) = @_;
@@ -657,8 +647,7 @@ sub age {
     my $date = defined $said->{date} ? int($o->{time}) - $said->{date} : 0;
     my $most = ($said->{age} // 0) > $date ? $said->{age} // 0 : $date;
 
-    # Age counts at most from nginx's first request to the origin, which may
-    # have failed
+    # at most the time since nginx's first request to the origin, perhaps failed
 
     my ($first) = grep { $_->{for} == $o->{for} && $_->{uri} eq $o->{uri} }
         @{$j->{answers}};

@@ -116,7 +116,7 @@ sub answer {
 }
 
 
-# the property of the request that the answer depends on, in a word
+# the value of the property of a request, such as a user, that the answer needs
 
 sub who {
     my ($dep, $head) = @_;
@@ -134,8 +134,8 @@ sub who {
 
 
 # whether a directive separates sessions at the location that the client
-# requested, or at this one, where the key may do so, too.  With subrequests the
-# first location is unknown
+# requested, or at the location of this application, where the key may do so,
+# too.  With subrequests the location that the client requested is unknown
 
 sub guarded {
     my ($place, $head, $places, $o) = @_;

@@ -94,8 +94,8 @@ location = /purge {
 }
 EOT
 
-# the directives that separate pages which depend on the session cookie: one
-# that names it, or the two with "b" and "n" together
+# directives that separate pages by the session cookie if they name it: those
+# with "s" or "k" alone, those with "b" and "n" only together
 
 my %guards = (
     mcds_cache_session_cookies => 's',
@@ -130,7 +130,7 @@ sub text {
 }
 
 
-# a directive with its block; $in is the location or server{} around it
+# the text of a directive and its block; $in: the location or server{} around it
 
 sub lines {
     my ($d, $depth, $in, $o) = @_;
@@ -169,7 +169,7 @@ sub here {
 }
 
 
-# the application of a location, for the reader of a finding
+# a comment in the printed configuration about the application of a location
 
 sub app {
     my ($d, $o) = @_;
@@ -190,7 +190,7 @@ sub proxied {
 }
 
 
-# the proxy_pass of a location, which may be within an if
+# the directives proxy_pass of a location, which may be within an "if"
 
 sub passes {
     my ($d) = @_;
@@ -226,7 +226,8 @@ sub walk {
 }
 
 
-# directives of a level replace those of outer levels
+# the directives that separate sessions, in effect on a level: those of the
+# level itself replace those of outer levels
 
 sub guards {
     my ($kids, $outer) = @_;

@@ -18,7 +18,7 @@ use Test::Mcds::Oracle::Conf;
 
 our @EXPORT = qw/ case /;
 
-# features of cases that are enabled by the environment
+# features of random cases that variables of the environment enable
 
 our %HAVE = (site => $ENV{ORACLE_SITE});
 
@@ -55,7 +55,7 @@ sub case {
 }
 
 
-# directives of the cache; on with this probability
+# random directives of the cache; mcds_cache is on with the probability $on
 
 sub cache {
     my ($on) = @_;
@@ -83,7 +83,7 @@ sub cache {
 }
 
 
-# directives that separate the pages of sessions, well or badly
+# random directives that separate the pages of sessions, well or badly
 
 sub session {
     return any(
@@ -143,7 +143,7 @@ sub server {
 
     push @kids, location('/') if chance(0.8) && !$have{'/'}++;
 
-    # passes on the user that auth_request has admitted
+    # some locations pass on the user that auth_request has admitted
 
     if (grep({ $_->{n} eq 'auth_request' } map { $_, @{$_->{k} // []} } @kids)
         && chance(0.5))
@@ -152,7 +152,7 @@ sub server {
         named_user($_) for grep { $_->{n} eq 'location' && chance(0.6) } @kids;
     }
 
-    # adds the locations that others refer to
+    # adds the locations that directives of other locations refer to
 
     while (my @missing = grep { !$have{$_}++ } named(@http, @kids)) {
         push @kids, location($_) for @missing;
@@ -164,8 +164,8 @@ sub server {
 }
 
 
-# the target of try_files may rely on the session directives of the requested
-# location
+# lets the application at the target of try_files rely on the session directives
+# of the location that was requested
 
 sub guarded {
     my ($location, @kids) = @_;
@@ -184,7 +184,7 @@ sub guarded {
 }
 
 
-# the application of that location gets the user, and depends on it
+# lets the application of a location get the user in X-User, and depend on it
 
 sub named_user {
     my ($location) = @_;
@@ -200,7 +200,7 @@ sub named_user {
 }
 
 
-# most directives of mcds may occur only once on a level
+# removes repeated directives of mcds: most may occur only once on a level
 
 sub once {
     my %seen;
@@ -208,7 +208,7 @@ sub once {
 }
 
 
-# the locations that directives refer to, without which they make little sense
+# the paths of the locations that directives refer to, and make no sense without
 
 sub named {
     my (@next) = @_;
@@ -259,7 +259,7 @@ sub location {
 }
 
 
-# the content handler of a location
+# a random content handler of a location
 
 sub content {
     my ($path) = @_;
@@ -339,7 +339,7 @@ sub app {
 }
 
 
-# directives that deny access
+# random directives that deny access
 
 sub guards {
     my ($chance, $where) = @_;
@@ -409,7 +409,7 @@ sub rewriting {
 }
 
 
-# two rewrites that end in different URIs or arguments
+# two rewrites of a location, under conditions, to different URIs or arguments
 
 sub two_ways {
     my ($where, $flag) = @_;
@@ -429,7 +429,7 @@ sub sometimes {
 }
 
 
-# filters and subrequests that change a page
+# random filters and subrequests that change a page
 
 sub extras {
     my ($chance) = @_;
@@ -475,7 +475,7 @@ sub clients {
 }
 
 
-# the addresses and host names of requests
+# the addresses, ports and host names that random requests may use
 
 sub targets {
     my ($case) = @_;

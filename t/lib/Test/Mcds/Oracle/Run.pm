@@ -105,7 +105,7 @@ sub play {
 }
 
 
-# starts nginx; returns its output if it did not start
+# starts nginx for a case; returns nginx's output if it did not start
 
 sub up {
     my ($self, $case, $plain) = @_;
@@ -164,7 +164,8 @@ sub ended {
 }
 
 
-# closes a connection so that its port is free at once, as there are many
+# closes a connection with RST, so that its port is free at once, as there are
+# many connections
 
 sub reset_now {
     my ($s) = @_;
@@ -174,7 +175,7 @@ sub reset_now {
 }
 
 
-# stops nginx; returns why it did not run normally, if so
+# stops nginx; returns why nginx did not run normally, or false if it did
 
 sub down {
     my ($self) = @_;
@@ -193,7 +194,7 @@ sub down {
         $self->{pid} = 0;
     }
 
-    # messages that a random configuration may cause
+    # "URI was rewritten" is an alert that a random configuration may cause
 
     my @bad = grep { /\[(?:alert|crit)\]/ && !/where URI was rewritten/ }
         split /\n/, $self->{t}->read_file('oracle/error.log');
@@ -205,7 +206,7 @@ sub down {
 }
 
 
-# sends concurrent requests
+# sends concurrent requests to nginx; returns the answers
 
 sub ask {
     my ($self, @requests) = @_;
@@ -228,7 +229,7 @@ sub ask {
 }
 
 
-# the bytes of a request
+# the bytes of a request in HTTP/1.1
 
 sub bytes {
     my ($self, $r) = @_;
@@ -278,7 +279,7 @@ sub begin {
 }
 
 
-# sends the request on a connection
+# sends the request $r on the connection $c
 
 sub put {
     my ($self, $c, $r, $wait) = @_;
@@ -314,7 +315,7 @@ sub connect {
 }
 
 
-# the context that connections share, which takes long to create
+# the TLS context that connections share, since it takes long to create
 
 sub tls {
     my ($self, $cert) = @_;
@@ -328,7 +329,7 @@ sub tls {
 }
 
 
-# one turn of the loop
+# a turn of the event loop: handles all connections that are readable
 
 sub turn {
     my ($self, $timeout) = @_;
@@ -381,7 +382,7 @@ sub heard {
         $self->answered($c);
 
     } elsif ($n) {
-        # an unsolicited response
+        # nginx has sent a response without a request
 
         delete $self->{conns}{$fd};
     }
@@ -390,7 +391,7 @@ sub heard {
 }
 
 
-# the application's side of a connection
+# called for the application's end of a connection: answers requests from nginx
 
 sub serve {
     my ($self, $c) = @_;
@@ -410,7 +411,7 @@ sub serve {
 }
 
 
-# the client's side
+# called for the client's end of a connection: takes the answer from nginx
 
 sub answered {
     my ($self, $c) = @_;
