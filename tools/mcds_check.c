@@ -15,9 +15,8 @@
 
 
 /*
- * the number of operations of each kind that the benchmark of the command
- * "check" sends, the bytes of small and of large values, and seconds until they
- * expire
+ * the number of operations of each kind that the command "bench" sends to a
+ * server, the bytes of small and of large values, and seconds until they expire
  */
 #define MCDS_BENCH_ROUNDS         200
 #define MCDS_BENCH_SMALL          100
