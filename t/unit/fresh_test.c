@@ -1398,7 +1398,8 @@ test_heuristic(void)
         ngx_uint_t   status;
         const char  *cc;
         ngx_uint_t   percent;
-        int64_t      max, modified, date;  /* NOW - n; -1: none */
+        int64_t      max, modified, date;  /* dates: seconds before NOW; -1:
+                                              none */
         uint32_t     age;
         ngx_uint_t   reason;
         int64_t      life;

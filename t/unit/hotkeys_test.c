@@ -456,7 +456,7 @@ alloc(void *data, size_t size)
 }
 
 
-/* Acts as the process of worker n. */
+/* Lets the test act as the process of worker n. */
 
 static void
 work(ngx_uint_t n)

@@ -101,7 +101,7 @@ static ngx_uint_t         edits, ends, reads;
 static ngx_uint_t         seen, ended; /* last result codes that edit() and
                                           handler() were given */
 static uint64_t           seen_cas;
-static ngx_uint_t         waited;      /* number of calls of wait() */
+static ngx_uint_t         waited;      /* last argument "tries" of waits() */
 static ngx_msec_t         wait_for;
 static ngx_uint_t         declined;
 static ngx_log_t          test_log;

@@ -473,7 +473,7 @@ sub gone {
 }
 
 
-# starts a program in a process group of its own; its output goes to the file
+# starts a program in a process group of its own, with its output in a file
 
 sub spawn {
     my ($self, $output, @cmd) = @_;
@@ -769,7 +769,7 @@ sub conf_test {
 
     my $dir = "$self->{dir}/conf_test";
 
-    # valgrind takes a second; every tenth run is enough
+    # nginx -t takes a second under valgrind: every tenth run is enough
 
     my @valgrind = $self->{tested}++ % 10 ? () : $self->valgrind("$dir/san", 1);
     my $output = $self->run(@valgrind, $self->binary(), '-t', '-p', "$dir/",

@@ -127,7 +127,7 @@ sub shape {
     my $h = $r->{header};
     my $status = $a->{status};
 
-    # a 304 with another ETag ("odd") is for the client's own condition
+    # a 304 with a wrong ETag ("odd") may answer the client's own condition
 
     return '' if $o->{odd} && $status == 304 && $o->{for} == $r->{at}
         && defined $h->{'if-none-match'};
