@@ -289,8 +289,8 @@ is($o->count('/fake/must'), 1, 'damaged: it is built once');
 
 
 # the awaited build is known by its name: what the origin took longer for than
-# it lives is for all who have waited, unless it is another one.  Each has a location
-# of its own: a host that has seen a build of a minute there asks seldom
+# it lives is for all who have waited, unless it is another one.  Each has a
+# location of its own: a host that has seen a build of a minute asks seldom
 
 for my $c (['/fake/own', 0x12345678, 'HIT built version 0'],
     ['/fake/other', 0x12345679, undef])
