@@ -88,12 +88,14 @@ typedef struct {
      */
     ngx_mcds_request_t     req;
 
-    uint64_t               seen;         /* number of the counter on "high", the
-                                            replica to copy, before the wait */
-    uint64_t               least;        /* number of the counter on "low", the
-                                            replica to raise, before the wait */
-    ngx_uint_t             was_there;    /* 1: the replica "low" had the counter
-                                            before the wait */
+    /* the next three values are from before the wait for late increments */
+
+    uint64_t               seen;         /* value of the counter on "high", the
+                                            replica to copy */
+    uint64_t               least;        /* value of the counter on "low", the
+                                            replica to raise */
+    ngx_uint_t             was_there;    /* 1: the replica "low" had the
+                                            counter */
     ngx_uint_t             waits;
     ngx_uint_t             tries;
     ngx_mcds_level_side_t  high;

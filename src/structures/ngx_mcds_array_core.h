@@ -30,8 +30,8 @@
 
 
 /*
- * the maximum number of parts, items of older lines, that are written for an
- * array at once
+ * the maximum number of an array's parts (memcached items with its older
+ * values) that are written at once
  */
 #define NGX_MCDS_ARRAY_WRITES     8
 

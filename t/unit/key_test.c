@@ -177,7 +177,7 @@ test_bytes(void)
 }
 
 
-/* each byte at each place of a key's text, which the code checks in words */
+/* each byte at each place of a key, which the code checks in machine words */
 
 static void
 test_places(void)

@@ -229,7 +229,7 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_mcds_result_t *now,
 
         /*
          * another request may just be storing the page that is to make room
-         * for others: it is looked up once more
+         * for other pages in memcached: the page is looked up once more
          */
 
         purge->looked = 1;
