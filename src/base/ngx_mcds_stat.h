@@ -410,9 +410,9 @@ void ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when);
 
 
 /*
- * Flushes the sums of the statistics a last time, and gives the worker's gauges
- * of the server back.  Statistics without gauges are flushed by
- * ngx_mcds_stat_flush_all() only.
+ * Flushes the sums of the statistics a last time, and frees the worker's gauges
+ * of the memcached server for other workers.  Statistics without gauges are
+ * flushed by ngx_mcds_stat_flush_all() only.
  */
 
 void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);

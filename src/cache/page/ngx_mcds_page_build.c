@@ -144,9 +144,10 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
 
 /*
- * Returns NGX_OK if page->snapshot, which was read from memcached, is another
- * version than the one with the CAS page->base, NGX_DECLINED if there is no
- * other version, and NGX_AGAIN if its value is being read.
+ * Returns NGX_OK if memcached had another version of the page than the one with
+ * the CAS page->base: page->snapshot is the other version.  NGX_DECLINED:
+ * memcached has no other version.  NGX_AGAIN: it has, and the worker is reading
+ * its value.
  */
 
 static ngx_int_t

@@ -31,8 +31,8 @@ typedef struct {
                                           during the build; or NULL */
     ngx_mcds_value_t     *head;        /* with a body in parts: the page's
                                           entry to store, not finished yet */
-    ngx_mcds_entry_t      entry;       /* fields of the page's entry in "head",
-                                          without its strings */
+    ngx_mcds_entry_t      entry;       /* fields of the page's entry, without
+                                          the entry's strings */
     ngx_array_t          *secrets;     /* the keys of mcds_cache_hmac_key, which
                                           sign the page, or NULL */
 

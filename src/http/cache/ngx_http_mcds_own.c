@@ -135,8 +135,8 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (ctx->waiter.building) {
 
         /*
-         * this request need not build the page, as it gets the response of its
-         * detached copy: another request may build the page
+         * the client's request need not build the page, as it gets the response
+         * to its detached copy: another client's request may build the page
          */
 
         ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
