@@ -257,11 +257,13 @@ $h->get('/table?name=x', method => 'PUT', body => '"y"', headers =>
     { 'Content-Type' => 'application/json' });
 is($h->get('/get?k=x')->body(), 'y', 'an element');
 ask(9, '/get?k=%n');
+$h->get('/get?k=none') for 1 .. 3;
 $h->get('/table');
 is($h->get('/nothing')->status(), 503, 'no table');
-$e = has('tables', 'table', 'main', 'operations', get => 10, change => 1,
+$e = has('tables', 'table', 'main', 'operations', get => 13, change => 1,
     read => 1);
 is($e->{found}, 1, 'one was there');
+is(sum_of($e->{failures}), 0, 'to remember that none is there is no failure');
 $e = has('tables', 'table', 'gone', 'operations', read => 1);
 is(failed('tables', 'table', 0), 1, 'and has failed');
 

@@ -469,12 +469,13 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
         got->ctx->waiting++;
         return NGX_OK;
 
-    default:
+    case NGX_DECLINED:
 
-        /*
-         * the worker remembers that the table has no such key, or is out of
-         * memory for the lookup: the variable gets its default value
-         */
+        /* the worker remembers that the table has no such element */
+
+        return ngx_http_mcds_get_set(r, get, NULL);
+
+    default: /* NGX_ERROR: out of memory for the lookup */
 
         ngx_http_mcds_stat_failed(got->stat, NGX_MCDS_BUSY);
 
