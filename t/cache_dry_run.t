@@ -41,6 +41,14 @@ http {
             mcds_cache_revalidate on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /paused {
+            mcds_cache_grace         1h;
+            mcds_cache_use_stale     http_500;
+            mcds_cache_error_backoff 1m;
+            add_header X-Cache       $mcds_cache_status always;
+            add_header X-Reason      $mcds_cache_reason always;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /kept {
             mcds_cache_grace     1h;
             mcds_cache_use_stale http_403 http_404 http_500;
@@ -113,6 +121,18 @@ for my $status (403, 404, 500, 410) {
             'and can be served');
     }
 }
+
+# after a failed build, the stale page would be served without another build
+
+$h->get('/paused');
+page_wait($m, key('/paused'));
+page_expire($m, key('/paused'), 61000);
+$o->set('/paused', { status => 500, body => 'error' });
+is(status($h->get('/paused')), 'EXPIRED error', 'the failed build');
+$r = $h->get('/paused');
+is(status($r), 'STALE_DRY_RUN error', 'back-off: stale');
+is($r->header('X-Reason'), 'backoff', 'back-off: why');
+is(status($wet->get('/paused')), 'STALE answer 1', 'back-off: so it is');
 
 # a page that is built again before it expires is a hit
 

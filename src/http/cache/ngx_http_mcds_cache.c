@@ -32,6 +32,8 @@ static ngx_int_t ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     ngx_uint_t state);
 static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+static ngx_int_t ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_msec_t ngx_http_mcds_cache_wait(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_msec_t limit);
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
@@ -517,40 +519,58 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         ctx->reason = NGX_MCDS_REASON_UNCACHEABLE;
         return ngx_http_mcds_cache_pass(r, ctx, 0);
 
-    default: /* NGX_MCDS_PAGE_TIMEOUT or _ERROR: the request has waited in vain
-                for the page */
+    default: /* NGX_MCDS_PAGE_TIMEOUT, NGX_MCDS_PAGE_ERROR */
+        return ngx_http_mcds_cache_in_vain(r, ctx, ccf);
+    }
+}
 
-        if (ctx->dry) {
+
+/* continues a request that has waited in vain for its page to be built */
+
+static ngx_int_t
+ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_uint_t  stale;
+
+    ctx->reason = ctx->waiter.retry ? NGX_MCDS_REASON_BACKOFF
+                  : ctx->waiter.failed ? NGX_MCDS_REASON_ERROR
+                  : NGX_MCDS_REASON_TIMEOUT;
+
+    stale = ctx->outcome == NGX_MCDS_PAGE_TIMEOUT
+            && (ctx->waiter.has_old || ctx->old_shown);
+
+    if (ctx->dry) {
+
+        if (stale && ctx->waiter.retry) {
+            ctx->status = NGX_HTTP_MCDS_STALE;
+
+        } else {
             ctx->status = NGX_HTTP_MCDS_HIT;
             ctx->reason = NGX_MCDS_REASON_WAIT;
-            return ngx_http_mcds_cache_pass(r, ctx, 0);
         }
 
-        ctx->reason = ctx->waiter.retry ? NGX_MCDS_REASON_BACKOFF
-                      : ctx->waiter.failed ? NGX_MCDS_REASON_ERROR
-                      : NGX_MCDS_REASON_TIMEOUT;
-
-        if (ctx->outcome == NGX_MCDS_PAGE_TIMEOUT
-            && (ctx->waiter.has_old || ctx->old_shown))
-        {
-            ctx->status = NGX_HTTP_MCDS_STALE;
-            return NGX_OK;
-        }
-
-        /*
-         * the request goes to the origin, whose error the client gets:
-         * mcds_cache_lock_timeout says so, or the page's build on behalf of
-         * this request has failed
-         */
-
-        if (ccf->cache_lock_pass
-            || (ctx->behind && ctx->outcome == NGX_MCDS_PAGE_ERROR))
-        {
-            return ngx_http_mcds_cache_pass(r, ctx, 0);
-        }
-
-        return ngx_http_mcds_cache_unavailable(r, ctx);
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
+
+    if (stale) {
+        ctx->status = NGX_HTTP_MCDS_STALE;
+        return NGX_OK;
+    }
+
+    /*
+     * the request goes to the origin, whose error the client gets:
+     * mcds_cache_lock_timeout says so, or the page's build on behalf of
+     * this request has failed
+     */
+
+    if (ccf->cache_lock_pass
+        || (ctx->behind && ctx->outcome == NGX_MCDS_PAGE_ERROR))
+    {
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
+    }
+
+    return ngx_http_mcds_cache_unavailable(r, ctx);
 }
 
 
