@@ -43,6 +43,7 @@ http {
         server   127.0.0.1:%%PORT_two%%;
         distribution modula;
         replicas 2;
+        timeout 3s;
         fail_timeout 100ms;
     }
     mcds_use main;
