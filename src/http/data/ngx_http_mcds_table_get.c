@@ -473,14 +473,14 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
 
         /* the worker remembers that the table has no such element */
 
-        return ngx_http_mcds_get_set(r, get, NULL);
+        break;
 
     default: /* NGX_ERROR: out of memory for the lookup */
 
         ngx_http_mcds_stat_failed(got->stat, NGX_MCDS_BUSY);
-
-        return ngx_http_mcds_get_set(r, get, NULL);
     }
+
+    return ngx_http_mcds_get_set(r, get, NULL);
 }
 
 
