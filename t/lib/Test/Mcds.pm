@@ -1505,14 +1505,20 @@ sub alive {
 }
 
 
-# whether SIGSTOP has stopped the process, or the process has ended
+# the state of the process, a letter as in /proc/pid/stat: S if it sleeps, T if
+# SIGSTOP has stopped it; X, too, if there is no such process
 
-sub stopped {
+sub state {
     my ($pid) = @_;
 
-    open my $fh, '<', "/proc/$pid/stat" or return 1;
-    return (<$fh> // '') =~ /\) [TZX] /;
+    open my $fh, '<', "/proc/$pid/stat" or return 'X';
+    return (<$fh> // '') =~ /\) (\w) / ? $1 : 'X';
 }
+
+
+# whether SIGSTOP has stopped the process, or the process has ended
+
+sub stopped { return Test::Mcds::state($_[0]) =~ /[TZX]/ }
 
 
 # waits until no process holds a socket on a port of this test, and returns

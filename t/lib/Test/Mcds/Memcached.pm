@@ -116,8 +116,7 @@ sub stats {
 sub answers {
     my ($self) = @_;
 
-    open my $fh, '<', "/proc/$self->{pid}/stat" or return 0;
-    return 0 if (<$fh> // '') =~ /\) [TZ] /;
+    return 0 if Test::Mcds::stopped($self->{pid});
 
     return eval { $self->mc('version') =~ /\AVERSION/ };
 }

@@ -260,8 +260,7 @@ sub asleep {
     my ($self) = @_;
 
     Test::Mcds::wait_for(sub {
-        return !grep { Test::Mcds::slurp("/proc/$_/stat") !~ /\) S / }
-            $self->workers();
+        return !grep { Test::Mcds::state($_) ne 'S' } $self->workers();
     }, 60) or die "nginx $self->{name}: the workers are busy\n";
 }
 
