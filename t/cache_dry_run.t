@@ -30,6 +30,7 @@ http {
     %%HTTP%%
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
     add_header X-Cache $mcds_cache_status always;
+    add_header X-Reason $mcds_cache_reason always;
     mcds_cache on;
     mcds_cache_dry_run DRY;
     mcds_cache_uncacheable 3s;
@@ -45,8 +46,6 @@ http {
             mcds_cache_grace         1h;
             mcds_cache_use_stale     http_500;
             mcds_cache_error_backoff 1m;
-            add_header X-Cache       $mcds_cache_status always;
-            add_header X-Reason      $mcds_cache_reason always;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /kept {

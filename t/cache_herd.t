@@ -70,8 +70,6 @@ for my $round (1 .. $t->size(3, 30)) {
     my @p = herd(100, $uri);
     $o->wait_requests(1, $uri);
 
-    # those who ask for the page are behind it in each worker's queue
-
     $_->handled('/cold/other') for @hosts;
     is($o->held($uri), 1, "cold $round: one asks the origin");
 

@@ -97,7 +97,7 @@ sub ask {
 
     my @p = map { start_get($hosts[$_ % 2]->port(), $uri) } 1 .. $n;
 
-    # all of them have been looked at when these are answered
+    # all of them have been looked up
 
     $_->handled('/other') for @hosts;
 
