@@ -109,7 +109,8 @@ for my $k (1 .. $t->size(24, 1000)) {
 }
 
 is($torn, 0, "each of $reads reads is of one time");
-is(keys_of('/gen'), refs_of('/gen') + 1, 'no part is left');
+ok(wait_for(sub { keys_of('/gen') == refs_of('/gen') + 1 }),
+    'no part is left');
 
 
 # bounded, in parts

@@ -48,7 +48,7 @@ my $f = $t->origin('f', $long, fastcgi => 1, paths => {
         "/fast/direct/$_" => { truncate => $_ }) } @cuts[1 .. $#cuts]
 });
 
-my $h = $t->nginx('h', <<'EOT');
+my $conf = <<'EOT';
 %%GLOBALS%%
 worker_processes 1;
 events { }
@@ -83,6 +83,8 @@ http {
 }
 EOT
 
+my $h = $t->nginx('h', $conf);
+
 my @uris = ((map { ($_, "/direct$_") } sort keys %ways),
     map { ("/fast/$_", "/fast/direct/$_") } @cuts[1 .. $#cuts]);
 
@@ -99,7 +101,10 @@ for my $uri (@uris) {
         0, "$uri: not stored");
 }
 
-# and the same ones when they are whole
+# and the same ones when they are whole, however long the origin takes
+
+$h->conf($conf =~ s/proxy_read_timeout 200ms/proxy_read_timeout 60s/r);
+ok($h->reload(wait_old => 1), 'a longer timeout');
 
 for my $uri (@uris) {
     $_->set($uri, $long) for $o, $f;

@@ -23,7 +23,7 @@ my $m = $t->memcached('m');
 my $o = $t->origin('o', {
     headers => ['Cache-Control' => 'max-age=60'], body => '%k of %u',
 }, paths => {
-    '/body' => { parts => ['x' x 10_000, ['y' x 10_000, 1]] },
+    '/body' => { parts => ['x' x 10_000, ['y' x 10_000, 60]] },
 });
 
 my $conf = <<'EOT';

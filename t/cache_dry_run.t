@@ -34,12 +34,15 @@ http {
     mcds_cache on;
     mcds_cache_dry_run DRY;
     mcds_cache_uncacheable 3s;
-    mcds_cache_early 100;
     mcds_cache_status_header on;
     server {
         listen 127.0.0.1:%%PORT%%;
         location / {
             mcds_cache_revalidate on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /early {
+            mcds_cache_early 100;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /paused {

@@ -44,6 +44,11 @@ http {
             mcds_cache_wait %%WAIT%%ms;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /late/b {
+            mcds_cache_background_update off;
+            mcds_cache_wait 60s;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
     }
 }
 EOT

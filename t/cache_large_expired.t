@@ -59,6 +59,7 @@ http {
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /waits/ {
             mcds_cache_lock_timeout 60s;
+            mcds_cache_wait         60s;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /waits/revalidate/ {

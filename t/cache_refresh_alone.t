@@ -37,7 +37,7 @@ http {
         location / {
             mcds_cache on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
-            proxy_read_timeout 300ms;
+            proxy_read_timeout 2s;
         }
         location /slow {
             mcds_cache on;
@@ -140,7 +140,7 @@ my %failure = (
     'a 503' => { status => 503 },
     'a 400' => { status => 400 },
     'a 429' => { status => 429 },
-    'no answer' => { delay => 0.5 },
+    'no answer' => { hold => 1 },
     'a reset' => { abort => 0 },
     'a reset in the head' => { abort => 20 },
     'a reset in the body' => { abort => 50_000 },

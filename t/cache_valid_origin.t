@@ -69,10 +69,14 @@ sub twice {
     wait_for(sub { !defined $m->get(key("$uri:lock")) });
     my $second = $a->get($uri);
     my $e = page_decode($m->get(key($uri)));
+    my $life = $e ? $e->{expire} - $e->{created} : 0;
+
+    # a lifetime of the origin counts from the request
+
+    $life += $e->{took} if $life % 1000;
 
     return join ' ', $first->status(), $second->header('X-Cache'),
-        $second->status(), $e && $e->{kind} == 0
-        ? int(($e->{expire} - $e->{created}) / 1000 + 0.5) : '-';
+        $second->status(), $e && $e->{kind} == 0 ? $life / 1000 : '-';
 }
 
 my @stored = (401, 403, 407, 409, 418, 422, 451, 499, 500, 501, 502, 503, 504,

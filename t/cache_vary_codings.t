@@ -176,6 +176,9 @@ shows('/silent/2', 'gzip', 'HIT', 'none', 'no Vary, plain is for all');
 
 shows('/silent/always', undef, 'MISS', 'gzip', 'no Vary, unasked');
 shows('/silent/always', 'gzip', 'MISS', 'gzip', 'no Vary, asked for');
+ok(wait_for(sub {
+    ((page_decode($m->get(key('/silent/always'))) // {})->{kind} // 0) == 2;
+}), 'no Vary, a list of variants is in the place of the mark');
 shows('/silent/always', 'gzip', 'HIT', 'gzip', 'no Vary, stored');
 shows('/silent/always', undef, 'MISS', 'gzip', 'no Vary, not for others')
     for 1 .. 2;

@@ -85,6 +85,9 @@ for my $v (1 .. 3) {
     ok(wait_for(sub { listed('/few/a') == $v }), "few: $v is on the list");
 }
 
+# the last one is stored after the list
+
+ok(wait_for(sub { stays('/few/a') == 3 }), 'few: all are stored');
 is(get('/few/a', $_), "HIT fresh value $_ ", "few: $_ is there") for 1 .. 3;
 is(get('/few/a', 4), 'MISS absent value 4 ', 'few: one more');
 used('/few/a', 4, 'few: is stored');

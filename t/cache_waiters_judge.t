@@ -358,7 +358,7 @@ for my $uri (map { /gone/ ? $_ : "$_-purged" } @uris) {
 
 {
     my $uri = '/plain/slow';
-    my @h = ('X-Control' => 'max-age=1, must-revalidate', 'X-Slow' => 1);
+    my @h = ('X-Control' => 'max-age=2, must-revalidate', 'X-Slow' => 1);
 
     version(1);
     my $p = start_get($a->port(), $uri, headers(@h));

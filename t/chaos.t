@@ -198,8 +198,8 @@ my @known = map { my $kind = $_; map { "/$kind/$_" } 0 .. $pages{$kind} - 1 }
     'page', 'late', 'keyed', 'tagged';
 
 for my $uri (@known) {
-    $hosts[0]->get($uri);
     wait_for(sub {
+        $hosts[0]->get($uri);
         ($on{$uri}) = grep { defined $m[$_]->get("<>http://localhost$uri") }
             0 .. 2;
         return defined $on{$uri};
@@ -212,8 +212,8 @@ is(scalar(grep { defined } values %on), scalar(@known),
 my %list;
 
 for my $uri (map { "/vary/$_" } 0 .. $pages{vary} - 1) {
-    $hosts[0]->get($uri, headers => { 'Accept-Language' => 'de' });
     wait_for(sub {
+        $hosts[0]->get($uri, headers => { 'Accept-Language' => 'de' });
         ($list{$uri}) = grep { defined $m[$_]->get("<>http://localhost$uri") }
             0 .. 2;
         return defined $list{$uri};

@@ -69,6 +69,9 @@ EOT
 $h->get('/page?v=1');
 ok(wait_for(sub { $f->count(qr/^md /) }), 'a page is stored');
 
+# the line of the last write is in the log
+
+$h->asleep();
 $f->mark();
 
 my $writes = writes();

@@ -57,18 +57,22 @@ http {
     mcds_use main;
     server {
         listen 127.0.0.1:%%PORT%%;
+        add_header X-Time $request_time always;
         location / {
             mcds_counter $n key=count;
+            mcds_counter_buffer $n off;
             mcds_return "<$n>\n";
         }
         location /never {
             mcds_use never;
             mcds_counter $n key=never;
+            mcds_counter_buffer $n off;
             mcds_return "<$n>\n";
         }
         location /patient {
             mcds_use patient;
             mcds_counter $n key=patient;
+            mcds_counter_buffer $n off;
             mcds_return "<$n>\n";
         }
         location /p {
@@ -82,9 +86,12 @@ EOT
 
 $t->origin('o');
 
-my ($down, $up) = (0, 0);
+# the times of the waits are those of nginx, which begin with the request
 
-like($h->get('/')->body, qr/^<\d+>$/, 'well');
+ok(wait_for(sub { $h->get('/')->body =~ /^<\d+>$/ }), 'well');
+
+my ($down, $up) = map { $h->log_count($_) }
+    qr/is down after 3 failures/, qr/is up again/;
 
 for my $mode (qw/ hung half wrong refused /) {
 
@@ -102,7 +109,8 @@ for my $mode (qw/ hung half wrong refused /) {
     for (1 .. 10) {
         my $res = $h->get('/');
 
-        $waited++ if ($mode =~ /^h/ ? $res->time : $res->calm) > 0.08;
+        $waited++ if ($mode =~ /^h/ ? $res->header('X-Time') : $res->calm)
+            > 0.08;
         is($res->body, "<>\n", "$mode: without a number");
         last if $h->log_count(qr/is down/) > $start;
     }
@@ -160,10 +168,15 @@ is($h->log_count(qr/is down/), $down, 'the breaker stayed closed');
 # without a breaker each request tries
 
 $f->tell('half');
-is(scalar(grep { $_->time > 0.08 } map { $h->get('/never') } 1 .. 5), 5,
+my @res = map { $h->get('/never') } 1 .. 5;
+is(scalar(grep { $_->header('X-Time') > 0.08 } @res), 5,
     'max_fails 0: all wait');
 $f->tell('');
-like($h->get('/never')->body, qr/^<\d+>$/, 'max_fails 0: and find it at once');
+
+# an open breaker would let none of them through: its first probe is after 1 s
+
+ok((grep { $h->get('/never')->body =~ /^<\d+>$/ } 1 .. 3),
+    'max_fails 0: and find it at once');
 is($h->log_count(qr/is down/), $down, 'max_fails 0: no line');
 
 $t->done();

@@ -25,7 +25,9 @@ my @distributions
 my $a = $t->nginx('a', conf('', '127.0.0.1:%%PORT_m2%%'));
 my $b = $t->nginx('b', conf('down', '127.0.0.1:%%PORT_m2%%'));
 
-my @keys = map { "key:$_" } 1 .. 60;
+# a server's share varies with its port, and may be very small ("consistent")
+
+my @keys = map { "key:$_" } 1 .. 300;
 
 for my $distribution (@distributions) {
     $_->flush() for @m;
@@ -35,7 +37,7 @@ for my $distribution (@distributions) {
     my %lost = map { $_ => 1 } grep { $m[1]->mc("mg $_") =~ /^HD/ } @keys;
     my %n = count($b, $distribution);
 
-    cmp_ok(scalar keys %lost, '>', 5, "$distribution: some keys are on it");
+    cmp_ok(scalar keys %lost, '>', 0, "$distribution: some keys are on it");
     is(join(' ', grep { $n{$_} ne '' } sort keys %lost), '',
         "$distribution: these have no number");
     is(join(' ', grep { !$lost{$_} && $n{$_} ne '2' } @keys), '',

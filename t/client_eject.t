@@ -33,7 +33,7 @@ http {
         server       127.0.0.1:%%PORT_m2%%;
         distribution ketama;
         eject        %%EJECT%%;
-        timeout      500ms;
+        timeout      5s;
         fail_timeout 300ms;
     }
     server {

@@ -66,7 +66,7 @@ my $o = $t->origin('o', { body => "version %u\r\nflush_all\r\nquit\r\n" });
 my (@pools, @places);
 
 for (sort keys %fakes) {
-    my $timeout = $good{$_} ? '5s' : '150ms';
+    my $timeout = /^(?:web|mute)$/ ? '150ms' : '5s';
 
     push @pools, "mcds_pool $_ { server 127.0.0.1:%%PORT_$_%%;"
         . " timeout $timeout; fail_timeout 100ms; }";

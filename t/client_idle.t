@@ -60,7 +60,10 @@ http {
 }
 EOT
 
-is($h->get("/$_")->body(), '<1>', "$_: is there") for sort keys %fakes;
+for my $name (sort keys %fakes) {
+    ok(wait_for(sub { $h->get("/$name")->body() =~ /^<\d+>$/ }),
+        "$name: is there");
+}
 
 # the timer of that operation has come when there was none any more
 

@@ -94,8 +94,11 @@ my $ops = $t->size(3000, 100000);
 my (%seen, %hits, %bad, $requests);
 my $asked = 0;
 
-while ($asked < $ops) {
+my $enough = $ops / 20;
 
+while ($asked < $ops || $asked < 10 * $ops
+    && grep { ($hits{$_} // 0) <= $enough } qw/ HIT number /)
+{
     my @users = map { rand() < 0.5 ? 'alice' : 'bob' } 1 .. 200;
     my @gone;
 
@@ -142,8 +145,8 @@ is($bad{status} // 0, 0, "$requests requests of $asked operations: all "
 is($bad{body} // 0, 0, 'no wrong body');
 is($bad{number} // 0, 0, 'no wrong number');
 is($bad{twice} // 0, 0, 'no number twice');
-cmp_ok($hits{HIT} // 0, '>', $requests / 10, 'many came from memcached');
-cmp_ok($hits{number} // 0, '>', $requests / 10, 'many have a number');
+cmp_ok($hits{HIT} // 0, '>', $enough, 'many came from memcached');
+cmp_ok($hits{number} // 0, '>', $enough, 'many have a number');
 cmp_ok($late, '>', 20, "deadlines were missed ($late)");
 
 $t->done();

@@ -46,6 +46,7 @@ http {
             mcds_cache   off;
             mcds_use     auth;
             mcds_counter $n key=n;
+            mcds_counter_buffer $n off;
             mcds_return  "<$n>";
         }
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }

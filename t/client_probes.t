@@ -29,9 +29,10 @@ events { }
 http {
     %%HTTP%%
     mcds_pool gone {
-        server    127.0.0.1:%%PORT_m%%;
-        timeout   100ms;
-        max_fails 1;
+        server          127.0.0.1:%%PORT_m%%;
+        timeout         2s;
+        connect_timeout 2s;
+        max_fails       1;
     }
     mcds_pool hung {
         server    127.0.0.1:%%PORT_s%%;

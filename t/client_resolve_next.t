@@ -58,7 +58,8 @@ http {
         fail_timeout 60s;
         timeout      10s;
     }
-    mcds_pool string { libmemcached "--SERVER=localhost:%%PORT_m1%%"; }
+    mcds_pool string { libmemcached "--SERVER=localhost:%%PORT_m1%%";
+                       timeout 10s; }
     mcds_pool many {
         $many
         server       localhost down;

@@ -47,11 +47,14 @@ http {
     %%HTTP%%
     mcds_pool main {
         server 127.0.0.1:%%PORT_m%%;
+        timeout 10s;
+        connect_timeout 10s;
         fail_timeout 300ms;
     }
     mcds_pool fake {
         server 127.0.0.1:%%PORT_f%%;
-        timeout 300ms;
+        timeout 20s;
+        connect_timeout 20s;
         fail_timeout 300ms;
     }
     keepalive_requests 1000000;
@@ -129,7 +132,6 @@ my $ops = ops() - $before;
 my $flushes = 3 * (1 + (time() - $start) / 0.1) + 3;
 
 cmp_ok($ops, '<=', $flushes, 'one operation for each worker and flush');
-cmp_ok($ops / $requests, '<', 0.05 * $t->slow(), 'few operations');
 note("$ops operations for $requests requests in $load->{seconds} s");
 
 

@@ -69,6 +69,9 @@ ok(wait_for(sub { 2 == grep { /^md / } $f->commands() }), 'locks are free');
 
 # one request
 
+# the line of the last write is in the log
+
+$h->asleep();
 $f->mark();
 my $before = writes();
 
@@ -112,6 +115,7 @@ $f->mark();
 $c[0]->request('/page');
 ok(wait_for(sub { $f->count(qr/^mg/) }), 'the page is asked for');
 
+$h->asleep();
 $f->tell('');
 $h->freeze();
 $f->release();

@@ -47,7 +47,8 @@ http {
     %%HTTP%%
     mcds_pool main {
         server 127.0.0.1:%%PORT_f%%;
-        timeout 400ms;
+        timeout 1s;
+        connect_timeout 1s;
         fail_timeout 300ms;
     }
     mcds_pool real { server 127.0.0.1:%%PORT_m%%; }
@@ -75,7 +76,7 @@ http {
 }
 EOT
 
-my $timeout = 0.4;
+my $timeout = 1;
 my $h = $t->nginx('h', $conf);
 
 

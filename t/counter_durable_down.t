@@ -60,6 +60,12 @@ http {
         timeout 500ms;
         fail_timeout 100ms;
     }
+    mcds_pool late {
+        server 127.0.0.1:%%PORT_f%%;
+        timeout 2s;
+        connect_timeout 2s;
+        fail_timeout 100ms;
+    }
     mcds_use main;
     keepalive_requests 1000000;
     log_format number "$uri [$n]";
@@ -106,6 +112,11 @@ http {
             internal;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location ~ ^/fake/[xy]$ {
+            mcds_use late;
+            mcds_counter $n key=$uri;
+            mcds_return "$n";
+        }
         location /fake {
             mcds_use fake;
             mcds_counter $n key=$uri;
@@ -122,16 +133,22 @@ my $h = $t->nginx('h', $conf =~ s/%%ZONE%%/8m/r);
 
 my @uris = qw{ /a /async /window /answer };
 
-$h->get($_) for (@uris, '/off', '/init?k=1') x 2;
+# one worker gets the numbers of /async, and shows what it adds
+
+my $c = $h->conn();
+
+$c->get($_) for (@uris, '/off', '/init?k=1') x 2;
 $m->set('down', 100);
 ok(settled('async', 2), 'before');
 
 down();
 is($h->get($_)->body() =~ s/\d+//r, '', "$_: nobody waits for it")
     for (@uris, '/down', '/off', '/init?k=1', '/init?k=2') x 10;
-my $body = $h->get('/async')->body();
+my $body = $c->get('/async')->body();
 sleep 0.2;
+$h->asleep();
 cmp_ok($body, '>', 2, "async: shows what it adds, $body");
+$c->close();
 
 $h->kill_worker(0) for 1, 2;
 $h->get($_) for @uris;

@@ -28,10 +28,12 @@ events { }
 http {
     %%HTTP%%
     mcds_pool main {
-        server       127.0.0.1:%%PORT_m0%%;
-        server       127.0.0.1:%%PORT_m1%%;
-        distribution ketama;
-        fail_timeout 100ms;
+        server          127.0.0.1:%%PORT_m0%%;
+        server          127.0.0.1:%%PORT_m1%%;
+        distribution    ketama;
+        timeout         5s;
+        connect_timeout 5s;
+        fail_timeout    100ms;
     }
     server {
         listen 127.0.0.1:%%PORT%%;

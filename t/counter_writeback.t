@@ -31,7 +31,8 @@ events { }
 http {
     %%HTTP%%
     mcds_zone %%ZONE%%;
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; fail_timeout 100ms; }
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s;
+                     connect_timeout 5s; fail_timeout 100ms; }
     mcds_counter_writeback /save interval=%%INTERVAL%% batch=50;
     keepalive_requests 1000000;
     server {
@@ -66,7 +67,7 @@ http {
         }
         location = /begun {
             mcds_counter $n key=begun;
-            mcds_counter_init $n /number;
+            mcds_counter_init $n /number timeout=60s;
             mcds_return "$n";
         }
         location = /number {

@@ -22,6 +22,10 @@ use Test::Mcds::Examples;
 
 use Time::HiRes qw/ time /;
 
+# some 45 hosts, one after the other, and thousands of requests
+
+$ENV{TEST_TIMEOUT} //= 1200 * ($ENV{MCDS_SLOW} || 1) if !$ENV{MCDS_FULL};
+
 my $t = Test::Mcds->new();
 
 $t->needs('http_realip', 'http_sub');
@@ -424,12 +428,12 @@ sub made {
 sub page {
     my ($c, $sub) = @_;
 
-    for (1 .. 8) {
+    for (1 .. 30) {
         my $uri = uri($c);
         my $start = time;
         my @r = $sub->($uri);
 
-        return ($uri, @r) if time - $start < $c->{life} || $_ == 8;
+        return ($uri, @r) if time - $start < $c->{life} || $_ == 30;
     }
 }
 

@@ -61,7 +61,7 @@ http {
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; max_fails 1; }
     mcds_pool slow {
         server 127.0.0.1:%%PORT_f%%;
-        timeout 200ms;
+        timeout 1s;
         max_fails 1;
     }
     mcds_pool old {

@@ -190,7 +190,11 @@ $o->hold_path($_) for @uris, $fresh;
 
 my %build = map { $_ => start_get($a->port(), $_) } @uris, $fresh;
 $o->wait_requests(1, $_) || die "$_ is not asked for\n" for @uris, $fresh;
-my %wait = map { $_ => [waiters($b, 3, $_)] } @uris, $fresh;
+my %wait = map {
+    my $uri = $_;
+    $uri => [map { start_get($b->port(), $uri) } 1 .. 3];
+} @uris, $fresh;
+$b->handled('/none');
 
 cmp_ok(time(), '<', $end - 0.5, 'requests wait before the pages expire');
 wait_for(sub { time() > $end }, 60 * $t->slow());
@@ -251,8 +255,14 @@ sub elsewhere {
     $fake->mark();
 
     my @p = map { start_get($_->port(), $uri) } (@hosts) x 3;
-    wait_for(sub { $fake->count(qr/^mg \Q@{[key($uri)]}\E:lock /) > 5 })
-        if $mode eq 'gone';
+
+    if ($mode eq 'gone') {
+
+        # both hosts have read their requests, and wait
+
+        $_->handled('/fake/none') for @hosts;
+        wait_for(sub { $fake->count(qr/^mg \Q@{[key($uri)]}\E:lock /) > 5 });
+    }
 
     return @p;
 }

@@ -100,6 +100,9 @@ is(join(' ', map { unlocked('/cold'); $_->get('/cold')->status() }
     (@hosts) x 3), join(' ', (502) x 6), 'cold: the next one tries');
 is($o->count('/cold'), 6, 'cold: each of them');
 
+# a try lasts longer than the herd takes to come
+
+$o->set('/cold', { status => 502, delay => 0.5 });
 $o->mark();
 @r = map { finish($_) } herd(40, '/cold');
 is(scalar(grep { $_->status() =~ /^50[23]$/ } @r), 40, 'cold: another herd');

@@ -45,7 +45,7 @@ worker_processes %%WORKERS%%;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_mc%%; timeout 200ms;
+    mcds_pool main { server 127.0.0.1:%%PORT_mc%%; timeout %%TIMEOUT%%;
                      fail_timeout 300ms; }
     add_header X-Cache $mcds_cache_status always;
     mcds_cache on;
@@ -61,17 +61,20 @@ http {
 }
 EOT
 
+# a host that hears nothing of a lock builds the page itself
+
 sub host {
-    my ($name, $mc, $workers) = @_;
+    my ($name, $mc, $workers, $timeout) = @_;
     return $t->nginx($name, $conf =~ s/%%PORT_mc%%/$mc->port()/er
-                                  =~ s/%%WORKERS%%/$workers/r);
+                                  =~ s/%%WORKERS%%/$workers/r
+                                  =~ s/%%TIMEOUT%%/$timeout/r);
 }
 
 
 # an add that was done, but not answered: the lock is nobody's
 
-my $h = host('one', $f, 1);
-my $other = host('other', $f, 1);
+my $h = host('one', $f, 1, '200ms');
+my $other = host('other', $f, 1, '200ms');
 
 $_->get('/warm') for $h, $other;
 $f->tell('late');
@@ -105,8 +108,8 @@ $f->tell('cut');
 is($h->get('/cut')->status(), 200, 'cut: answered');
 ok(wait_for(sub { $f->count(qr{^md \S*/cut:lock}) }),
     'cut: the lock is released');
-$f->tell('');
 ok(defined $f->get(key('/cut') . ':lock'), 'cut: and still there');
+$f->tell('');
 $watch = $t->stopwatch();
 is($other->get('/cut')->status(), 200, 'cut: another host');
 cmp_ok($watch->(), '<', 3 * $t->slow(), 'cut: does not wait for 30 seconds');
@@ -115,7 +118,8 @@ cmp_ok($watch->(), '<', 3 * $t->slow(), 'cut: does not wait for 30 seconds');
 # a lock that is really another's is not touched
 
 $f->set(key('/foreign') . ':lock', 'f' x 32, 30);
-my $p = start_get($h->port(), '/foreign');
+my $patient = host('patient', $f, 1, '2s');
+my $p = start_get($patient->port(), '/foreign');
 sleep 0.5;
 is($o->count('/foreign'), 0, 'foreign: waited for');
 $f->delete(key('/foreign') . ':lock');
@@ -124,7 +128,7 @@ is(finish($p)->status(), 200, 'foreign: built when it is free');
 
 # flushed while a page is being built: one more on each other host, no more
 
-my @hosts = map { host($_, $m, 2) } 'two', 'three';
+my @hosts = map { host($_, $m, 2, '2s') } 'two', 'three';
 
 for my $round (1 .. $t->size(3, 20)) {
     my $uri = "/flush/$round";
@@ -146,7 +150,7 @@ for my $round (1 .. $t->size(3, 20)) {
 
 # the worker that builds is killed: the lock ends, and one other builds
 
-my $one = host('four', $m, 1);
+my $one = host('four', $m, 1, '2s');
 
 $o->hold_path('/few/a');
 my $first = start_get($one->port(), '/few/a');

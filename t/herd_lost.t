@@ -37,7 +37,7 @@ http {
     %%HTTP%%
     mcds_pool main {
         server 127.0.0.1:%%PORT_m%%;
-        timeout 500ms;
+        timeout 2s;
         fail_timeout 200ms;
     }
     add_header X-Cache $mcds_cache_status always;

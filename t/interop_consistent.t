@@ -53,7 +53,8 @@ sub fast {
 
     my $namespace = ref $servers[-1] ? '' : pop @servers;
 
-    my $mc = Cache::Memcached::Fast->new({ ketama_points => 160, servers => [
+    my $mc = Cache::Memcached::Fast->new({ ketama_points => 160,
+        io_timeout => 20, connect_timeout => 20, servers => [
         map { { address => $_->{port} ? $_->{address} : $_->{host},
             weight => $_->{weight} } } @servers], namespace => $namespace });
 

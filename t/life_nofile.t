@@ -31,7 +31,8 @@ worker_rlimit_nofile 64;
 events { worker_connections 256; }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; fail_timeout 1s; }
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s;
+                     connect_timeout 5s; fail_timeout 1s; }
     mcds_cache_key $uri;
     server {
         listen 127.0.0.1:%%PORT%%;

@@ -81,7 +81,7 @@ my @ports = map { $_->port() } @h;
 
 my $n = $t->size(300, 10000);
 my $got = $t->load(ports => [@ports], uri => '/one', clients => 100,
-    requests => $n, expect => 'done');
+    requests => $n, expect => 'done', timeout => 200);
 
 is($got->{ok}, $n, "all of $n had their turn");
 diag(sprintf '%d a second, p50 %d ms, p99 %d ms, max %d ms',
@@ -105,7 +105,7 @@ my $wait = aside(sub {
 
     while (!-e $stop) {
         $n{$_->status()}++ for many(200,
-            sub { [$ports[0], '/fair'] }, concurrency => 20, timeout => 60);
+            sub { [$ports[0], '/fair'] }, concurrency => 20, timeout => 200);
     }
 
     return %n;
@@ -113,7 +113,7 @@ my $wait = aside(sub {
 
 $o->wait_requests(50, '/fair');
 
-my @r = map { http_get($ports[1], '/fair?b', timeout => 60) } 1 .. 5;
+my @r = map { http_get($ports[1], '/fair?b', timeout => 200) } 1 .. 5;
 
 $t->write_file('stop', '');
 

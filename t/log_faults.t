@@ -150,6 +150,8 @@ $f->tell('');
 $h->get('/n?n=' . $n++) for 1 .. 5;
 ok(wait_for(sub { lines($h, '/read/n') == 5 }, 30), 'lines in memcached');
 
+my @lines;
+
 for my $round (1 .. 2) {
     $m->freeze();
     $h->get('/n?n=' . $n++) for 1 .. 5;
@@ -157,12 +159,11 @@ for my $round (1 .. 2) {
         if $round == 1;
     $h->get('/n?n=' . $n++) for 1 .. 5;
     $m->cont();
-    ok(wait_for(sub { lines($h, '/read/n') == $n }, 30),
+    ok(wait_for(sub { @lines = lines($h, '/read/n'); @lines == $n }, 30),
         'all lines are there when it goes on') or diag(shown('n'));
 }
 
-is(join(' ', sort { $a <=> $b } lines($h, '/read/n')),
-    join(' ', 0 .. $n - 1), 'each once');
+is(join(' ', sort { $a <=> $b } @lines), join(' ', 0 .. $n - 1), 'each once');
 is(order('/read/n'), 0, 'in order');
 
 
@@ -182,13 +183,14 @@ $m->restart();
 
 # what it had been sent while it hung may still be on its way once more
 
-my $late = sub { grep { $_ >= $n - 10 } lines($h, '/read/n') };
+my @late;
 
-ok(wait_for(sub { $late->() == 10 }, 30),
-    'what happened meanwhile is written later') or diag(shown('n'));
-is(join(' ', sort { $a <=> $b } $late->()), join(' ', $n - 10 .. $n - 1),
+ok(wait_for(sub {
+    @late = grep { $_ >= $n - 10 } lines($h, '/read/n');
+    return @late == 10;
+}, 30), 'what happened meanwhile is written later') or diag(shown('n'));
+is(join(' ', sort { $a <=> $b } @late), join(' ', $n - 10 .. $n - 1),
     'each once');
-
 
 $h->get('/parts?n=after') for 1 .. 4;
 ok(wait_for(sub { (grep { /^after/ } lines($h, '/read/parts')) == 4 }, 30),
@@ -207,14 +209,15 @@ $t->load(port => $h->port(), uri => '/large?n=x', clients => 4,
     requests => $sent, header => 'X-Large: ' . 'x' x $size);
 $m->restart();
 
+my $kept;
+
 ok(wait_for(sub {
     my $lost = 0;
 
     $lost += $_ for $h->log() =~ /"mcds_log large" has lost (\d+) lines/g;
-    return $lost + kept() == $sent;
+    $kept = kept();
+    return $lost + $kept == $sent;
 }, 30), 'what is not there was said to be lost');
-
-my $kept = kept();
 
 cmp_ok($kept, '<=', 2 * 4 * 1024 * 1024 / $size, 'so much is kept');
 cmp_ok($kept, '>=', 3 * 1024 * 1024 / $size, 'and not much less');

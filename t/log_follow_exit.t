@@ -19,14 +19,20 @@ use Test::Mcds::Follow;
 my $t = Test::Mcds->new()->not_in('single two many',
     'it looks at one worker, which exits');
 
-# holds the reads of items, but not the looks for new ones
+# holds the reads of items that were read before: the second read of older lines
+# begins with the chunk in which the first one has ended
 
 my $f = $t->fake('f', sub {
     my ($f, $c, $line, $value) = @_;
 
-    return ($f->hold('old'), $f->default($line, $value))
-        if $f->mode() && $line =~ /^mg log:/ && defined $f->flag($line, 'v');
-    return;
+    my ($key) = $line =~ /^mg (log:\S+)/;
+
+    return if !$f->mode() || !defined $key || !defined $f->flag($line, 'v');
+
+    my $reply = $f->default($line, $value);
+
+    return if $reply !~ /^VA/ || !$f->{asked}{$key}++;
+    return ($f->hold('old'), $reply);
 });
 
 my $h = $t->nginx('h', <<'EOC');
@@ -64,12 +70,13 @@ for my $i (0 .. $n / 1000 - 1) {
 # most of what the first read has found waits for the client, though less than
 # the 1 MB with which the worker reads no further
 
+$f->tell('hold');
+
 my $slow = Test::Mcds::Follow->new($h, '/slow?follow=1&first=-3600');
 my $other = Test::Mcds::Follow->new($h, '/log?follow=1');
 
 ok(wait_for(sub { $slow->drain(); length $slow->{rest} }, 20),
     'the first lines come');
-$f->tell('hold');
 ok(wait_for(sub { $f->held('old') }, 30), 'and the worker reads the next');
 
 # the worker exits: both responses have ended when that of the other client,

@@ -54,7 +54,7 @@ http {
         server       127.0.0.1:%%PORT_m%%;
         server       127.0.0.1:%%PORT_n%%;
         distribution ketama;
-        timeout      300ms;
+        timeout      20s;
     }
     mcds_use main;
     mcds_api_methods GET POST;

@@ -31,12 +31,13 @@ events { }
 http {
     %%HTTP%%
     mcds_pool main {
-        server       127.0.0.1:%%PORT_m0%%;
-        server       127.0.0.1:%%PORT_m1%%;
-        server       127.0.0.1:%%PORT_m2%%;
-        timeout      500ms;
-        fail_timeout 300ms;
-        distribution %%DISTRIBUTION%%;
+        server          127.0.0.1:%%PORT_m0%%;
+        server          127.0.0.1:%%PORT_m1%%;
+        server          127.0.0.1:%%PORT_m2%%;
+        timeout         5s;
+        connect_timeout 5s;
+        fail_timeout    300ms;
+        distribution    %%DISTRIBUTION%%;
     }
     server {
         listen 127.0.0.1:%%PORT%%;

@@ -176,7 +176,7 @@ http {
     %%HTTP%%
     mcds_pool main {
         server    127.0.0.1:%%PORT_m%%;
-        timeout   1s;
+        timeout   3s;
         max_fails 0;
     }
     server {
@@ -210,8 +210,8 @@ http {
             mcds_return "<$n>";
         }
     }
-    mcds_pool redis { server 127.0.0.1:%%PORT_redis%%; timeout 1s; }
-    mcds_pool tls { server 127.0.0.1:%%PORT_tls%%; timeout 1s; }
+    mcds_pool redis { server 127.0.0.1:%%PORT_redis%%; timeout 3s; }
+    mcds_pool tls { server 127.0.0.1:%%PORT_tls%%; timeout 3s; }
     mcds_use main;
 }
 EOT
@@ -260,7 +260,7 @@ for my $i (0 .. $#odd) {
 $f->tell('odd ' . @odd);
 my $long = $h->get('/n');
 is($long->body(), '<>', 'one byte too few: no number');
-cmp_ok($long->calm(), '<', 1 + 0.3 * $t->slow(), 'one byte too few: in time');
+cmp_ok($long->calm(), '<', 3 + 0.3 * $t->slow(), 'one byte too few: in time');
 like($h->get('/n')->body(), qr/^<\d+>$/, 'one byte too few: then as ever');
 
 

@@ -138,8 +138,8 @@ for my $k (@kinds) {
     }
 
     my @res = many(scalar @keys, sub {
-        [$h->port(), "$uri?k=$keys[$_[0]]", timeout => 60]
-    }, concurrency => 24);
+        [$h->port(), "$uri?k=$keys[$_[0]]"]
+    }, concurrency => 24, timeout => 240 * $t->slow());
 
     my @wrong;
 

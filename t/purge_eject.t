@@ -40,7 +40,7 @@ http {
         server       127.0.0.1:%%PORT_m1%%;
         distribution ketama;
         eject        on;
-        timeout      300ms;
+        timeout      1s;
         fail_timeout 300ms;
     }
     mcds_pool kept {
@@ -104,13 +104,12 @@ for my $kind ('plain', 'delete', 'refresh', 'signed', 'local', 'vary', 'key') {
     for (my $n = 1; keys %{$where{$kind}} < 2; $n++) {
         my $uri = "/$kind/$n";
 
-        $h->get($uri);
-
         my $i;
         wait_for(sub {
+            $h->get($uri);
             ($i) = grep { $m[$_]->get("<>$uri") } 0, 1;
             return defined $i;
-        });
+        }) or die "$uri is not stored\n";
 
         $where{$kind}{$i} = $uri;
     }

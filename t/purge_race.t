@@ -178,6 +178,11 @@ for my $i (1 .. $t->size(60, 10000)) {
 
     if ($shape eq 'timed') {
         finish($_) for $order eq 'after' ? splice @early : ();
+
+        # each worker has handled what memcached answered before the purge, from
+        # which its copies count
+
+        $_->get('/plain/sync') for @h;
         sleep $timed;
     }
 

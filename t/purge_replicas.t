@@ -45,12 +45,13 @@ events { }
 http {
     %%HTTP%%
     mcds_pool fake {
-        server       127.0.0.1:%%PORT_f0%%;
-        server       127.0.0.1:%%PORT_f1%%;
-        distribution modula;
-        replicas     2;
-        timeout      300ms;
-        max_fails    0;
+        server          127.0.0.1:%%PORT_f0%%;
+        server          127.0.0.1:%%PORT_f1%%;
+        distribution    modula;
+        replicas        2;
+        timeout         1s;
+        connect_timeout 1s;
+        max_fails       0;
     }
     mcds_pool real {
         server       127.0.0.1:%%PORT_m0%%;

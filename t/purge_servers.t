@@ -147,19 +147,40 @@ is(status($uri[0]), 'STALE purged', 'it is not missed');
 
 # variants lie on other servers than their list
 
-sub variants { map { status('/vary', headers => { 'X-A' => $_ }) } 1 .. 6 }
+my $variants = 6;
 
-ok(wait_for(sub { 6 == grep { $_ eq 'HIT fresh' } variants() }),
-    'all variants are stored');
+sub variants {
+    return map { status('/vary', headers => { 'X-A' => $_ }) } 1 .. $variants;
+}
 
-$_->mark() for @f;
-variants();
-cmp_ok(scalar(grep { $_->count(qr/:vary:/) } @f), '>', 1,
-    'on several servers');
+sub all_hit {
+    return wait_for(sub {
+        $variants == grep { $_ eq 'HIT fresh' } variants();
+    });
+}
+
+ok(all_hit(), 'all variants are stored');
+
+# the names of the servers are random, so all six may lie on one of them
+
+my $several;
+
+for (1 .. 20) {
+    $_->mark() for @f;
+    variants();
+
+    $several = grep { $_->count(qr/:vary:/) } @f;
+    last if $several > 1;
+
+    $variants++;
+    all_hit();
+}
+
+cmp_ok($several, '>', 1, 'on several servers');
 
 is(purge('tag=b&mode=delete'), 200, 'their tag is purged');
-is_deeply([variants()], [('MISS purged') x 6], 'all are gone');
-ok(wait_for(sub { 6 == grep { $_ eq 'HIT fresh' } variants() }), 'and new');
+is_deeply([variants()], [('MISS purged') x $variants], 'all are gone');
+ok(all_hit(), 'and new');
 
 
 # as good as the worst server

@@ -89,7 +89,7 @@ while (time() < $end) {
     my @leave = $a->workers();
 
     $a->reload();
-    $old{$_} = time() for @leave;
+    $old{$_} = $t->stopwatch() for @leave;
     $reloads++;
 
     do {
@@ -248,9 +248,15 @@ sub leave {
     for my $pid (keys %old) {
         next if $now{$pid};
 
-        my $stayed = time() - $old{$pid};
+        # it may have ended at any time since the last look
+
+        if (!$all{$pid}) {
+            delete $old{$pid};
+            next;
+        }
+
+        my $stayed = $old{$pid}->();
         $longest = $stayed if $stayed > $longest;
-        delete $old{$pid} if !$all{$pid};
     }
 }
 

@@ -55,6 +55,7 @@ http {
         server       127.0.0.1:%%PORT_t2%%;
         distribution modula;
         replicas     3;
+        timeout      5s;
     }
     mcds_pool classic {
         server       127.0.0.1:%%PORT_c0%%;
@@ -62,6 +63,7 @@ http {
         distribution modula;
         replicas     2;
         protocol     classic;
+        timeout      5s;
     }
     add_header     X-Cache $mcds_cache_status;
     mcds_cache_key page:$uri;

@@ -63,7 +63,7 @@ my $o = $t->origin('o', sub {
     shift @h, shift @h if $q->{path} =~ /hidden/ && $in->{'if-none-match'};
     return { status => 304, headers => \@h }
         if $kind ne 'deaf' && ($in->{'if-none-match'} // '') eq $etag;
-    return { headers => \@h, parts => ['page ', [$v, 1.5]] }
+    return { headers => \@h, parts => ['page ', [$v, 4]] }
         if $kind eq 'slow';
     return { headers => \@h, body => $kind eq 'large' ? $large
         : $kind eq 'chunks' ? [$large] : "page $v$who" };

@@ -73,8 +73,11 @@ sub life {
         return $e->{kind} != 0 || $e->{expire} > time() * 1000;
     });
 
-    return $e->{kind} ? "kind $e->{kind}"
-        : int(($e->{expire} - $e->{created} + $e->{took}) / 1000 + 0.5);
+    # a lifetime of Cache-Control begins with the request, one of
+    # X-Accel-Expires with the response
+
+    return $e->{kind} ? "kind $e->{kind}" : ($e->{expire} - $e->{created}
+        + ($uri =~ m{/headers$} ? $e->{took} : 0)) / 1000;
 }
 
 # how the page is made stale, the response then, the number of requests for the

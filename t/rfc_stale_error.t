@@ -72,10 +72,13 @@ http {
     add_header X-Age $mcds_cache_age always;
     mcds_cache on;
     mcds_cache_background_update off;
-    proxy_read_timeout 300ms;
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location ~ ^/x/plain/(?:slow|half)$ {
+            proxy_read_timeout 1s;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /off/ {
             mcds_cache_use_stale off;
             proxy_pass http://127.0.0.1:%%PORT_o%%;

@@ -179,10 +179,10 @@ is(scalar(grep { $_->status() == 200 } map { finish($_) } @{$in{waiters}}), 10,
 ok(wait_for(sub { !connections() }), 'QUIT: what is idle then is closed');
 ok($a->children(), 'QUIT: before it ends');
 $o->release('/plain/2');
-my $released = time();
+my $released = $t->stopwatch();
 finish($_) for @plain;
 ok($a->wait_exit(5 * $second), 'QUIT: it ends');
-cmp_ok(time() - $released, '<', 1.5 * $second, 'as soon as all is done');
+cmp_ok($released->(), '<', 1.5 * $second, 'as soon as all is done');
 stored('quit', 'QUIT');
 
 

@@ -32,7 +32,7 @@ my $f = $t->fake('m', sub {
 });
 
 my $slow = $t->slow();
-my $limit = 200 * $slow;
+my $limit = 600 * $slow;
 
 my $h = $t->nginx('h', <<"EOT");
 %%GLOBALS%%

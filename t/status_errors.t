@@ -45,12 +45,13 @@ my %extra = (busy => 'max_pending 1;', tls => 'ssl on;');
 
 delete $extra{tls}, delete $fakes{tls} if !$t->has('http_ssl');
 
-my $timeout = 150 * ($t->valgrind() ? $t->slow() : 1) . 'ms';
+my $timeout = 1000 * ($t->valgrind() ? $t->slow() : 1) . 'ms';
 my (@pools, @places);
 
 for (sort keys %fakes, 'nobody') {
     push @pools, "mcds_pool $_ { server 127.0.0.1:%%PORT_$_%%; max_fails 0;"
-        . " timeout $timeout; " . ($extra{$_} // '') . ' }';
+        . ' timeout ' . ($_ eq 'timeout' ? $timeout : '20s')
+        . '; connect_timeout 20s; ' . ($extra{$_} // '') . ' }';
     push @places, "location = /$_ { mcds_use $_; mcds_counter \$a key=a:$_;"
         . ' mcds_counter $b key=b; mcds_return "$a,$b"; }';
 }

@@ -30,6 +30,8 @@ http {
         server 127.0.0.1:%%PORT_m%%;
         server localhost:%%PORT_m%%;
         distribution modula;
+        timeout 10s;
+        connect_timeout 10s;
     }
     #pool
     mcds_zone 1m;

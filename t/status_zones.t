@@ -175,7 +175,10 @@ for my $name ('= /exact', '~ \.php$') {
 # purges and refreshes
 
 $h->get('/purge/1');
-ok(wait_for(sub { grep { m{/purge/1$} } $m->keys() }), 'stored');
+ok(wait_for(sub {
+    my @keys = grep { m{/purge/1(?::lock)?$} } $m->keys();
+    return @keys == 1 && $keys[0] !~ /:lock$/;
+}), 'stored, and unlocked');
 $h->get('/purge/1', method => 'PURGE');
 is($h->get('/purge/1')->header('X-Reason'), 'purged', 'purged');
 

@@ -30,7 +30,7 @@ my $h = $t->nginx('h', <<'EOC');
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_f%%; timeout 500ms; }
+    mcds_pool main { server 127.0.0.1:%%PORT_f%%; timeout 2s; }
 
     map $mode $mapped { on "it is on"; default "it is $mode"; }
 
@@ -257,7 +257,7 @@ $f->tell('hold');
 my $r = $h->get('/late?key=x');
 
 is($r->body(), "none\n", 'silent: default');
-cmp_ok($r->calm(), '<', 1 * $t->slow(), 'not for long');
+cmp_ok($r->calm(), '<', 3 * $t->slow(), 'not for long');
 $f->tell('');
 $f->refuse(1);
 is($h->get('/late?key=x')->body(), "none\n", 'down: default') for 1 .. 5;

@@ -49,7 +49,8 @@ worker_processes 2;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; fail_timeout 1s; }
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 200ms;
+                     fail_timeout 1s; }
     mcds_api_methods GET PUT POST DELETE;
 
     server {

@@ -52,6 +52,7 @@ http {
         server 127.0.0.1:%%PORT_m2%%;
         distribution ketama;
         timeout %%TIMEOUT%%ms;
+        max_fails 1;
         %%SETTING%%;
         prefix "%%WAY%%:";
     }
@@ -74,7 +75,7 @@ http {
 }
 EOT
 
-my $timeout = 300 * $t->slow();
+my $timeout = 1000 * $t->slow();
 $conf =~ s/%%TIMEOUT%%/$timeout/;
 
 my %ways = (alone => 'eject off', eject => 'eject on',

@@ -150,12 +150,12 @@ like($r->{err}, qr/127\.0\.0\.1:$gone/, 'it names the server');
 conf("mcds_pool main { server 127.0.0.1:$gone; server unix:/nonexistent;\n"
     . " server @{[server($deaf)]}; server @{[server($old)]};\n"
     . " distribution modula; }");
-$r = $mcds->run('--timeout', '200ms', 'check');
+$r = $mcds->run('--timeout', '2s', 'check');
 is($r->{code}, 3, 'four that are not up');
 is(join(', ', $r->{out} =~ /^ +error +(.*)$/mg), 'Connection refused, '
     . 'No such file or directory, timed out, it does not speak the meta '
     . 'commands', 'each with its cause');
-is_deeply([map { $_->{error} } @{$mcds->json('--timeout', '200ms', 'check')
+is_deeply([map { $_->{error} } @{$mcds->json('--timeout', '2s', 'check')
     ->{pools}[0]{servers}}], [$r->{out} =~ /^ +error +(.*)$/mg],
     'which programs are told, too');
 

@@ -31,7 +31,7 @@ http {
     mcds_counter_top pages size=5 flush=100ms prefix=v:;
     mcds_counter_top errors flush=100ms;
     mcds_counter_top few size=2 keys=10 window=1h flush=100ms;
-    mcds_counter_top turns window=1m slots=60;
+    mcds_counter_top turns window=3m slots=60 flush=60s;
 
     map $http_user_agent $person {
         default   1;

