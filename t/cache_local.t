@@ -31,7 +31,7 @@ my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] },
                         headers => ['Cache-Control' => 'max-age=60'] },
     });
 
-our $conf = <<'EOT';
+my $conf = <<'EOT';
 %%GLOBALS%%
 worker_processes %%WORKERS%%;
 events { }

@@ -55,8 +55,6 @@ $conf =~ s/%%PERIOD%%/$period * 1000/e;
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 my @ports = map { $_->port() } @hosts;
 
-# cached and counted, by every worker: twenty times in a row on each host
-
 # how often workers have found memcached up again
 
 sub ups {
@@ -67,6 +65,7 @@ sub ups {
     return $n;
 }
 
+# cached and counted, by every worker: twenty times in a row on each host
 
 sub works {
     for my $h ((@hosts) x 20) {

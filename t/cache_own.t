@@ -51,7 +51,7 @@ my %kinds = (
 my $answer = sub {
     my ($o, $q) = @_;
 
-    # one that never ends, then a good one
+    # an answer that never ends, and then a good one
 
     return $q->{k} > 1 ? { headers => [@life], body => 'good' }
         : { headers => ['Cache-Control' => 'private'], chunked => 1,

@@ -239,7 +239,7 @@ $o->hold_path('/wait');
 my @p = map { start_get($h->port(), '/wait') } 1, 2;
 $o->wait_requests(1, '/wait');
 
-# both have come, so that one of them waits
+# both requests have come, so that one of them waits for the other
 
 $h->handled('/quiet');
 select undef, undef, undef, 0.1;

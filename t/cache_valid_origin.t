@@ -71,9 +71,10 @@ sub twice {
     my $e = page_decode($m->get(key($uri)));
     my $life = $e ? $e->{expire} - $e->{created} : 0;
 
-    # a lifetime of the origin counts from the request
+    # a lifetime of Cache-Control or Expires counts from the request, one of
+    # X-Accel-Expires or of the configuration from the response
 
-    $life += $e->{took} if $life % 1000;
+    $life += $e->{took} if $life && $uri !~ m{/accel$|/beside/[25]$};
 
     return join ' ', $first->status(), $second->header('X-Cache'),
         $second->status(), $e && $e->{kind} == 0 ? $life / 1000 : '-';

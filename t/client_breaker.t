@@ -63,6 +63,10 @@ http {
             mcds_counter_buffer $n off;
             mcds_return "<$n>\n";
         }
+        location /kept {
+            mcds_counter $n key=kept;
+            mcds_return "<$n>\n";
+        }
         location /never {
             mcds_use never;
             mcds_counter $n key=never;
@@ -86,8 +90,6 @@ EOT
 
 $t->origin('o');
 
-# the times of the waits are those of nginx, which begin with the request
-
 ok(wait_for(sub { $h->get('/')->body =~ /^<\d+>$/ }), 'well');
 
 my ($down, $up) = map { $h->log_count($_) }
@@ -108,6 +110,9 @@ for my $mode (qw/ hung half wrong refused /) {
 
     for (1 .. 10) {
         my $res = $h->get('/');
+
+        # nginx measures a wait, from the beginning of the request; that no
+        # request waits is measured here
 
         $waited++ if ($mode =~ /^h/ ? $res->header('X-Time') : $res->calm)
             > 0.08;
@@ -135,6 +140,10 @@ for my $mode (qw/ hung half wrong refused /) {
     if ($mode ne 'refused') {
         ok(wait_for(sub { $f->opened_count() >= 3 }), "$mode: probes");
     }
+
+    # nor is a count sent that the worker keeps
+
+    $h->get('/kept') for 1 .. ($mode eq 'refused' ? 5 : 0);
 
     is($f->count(qr/^(?!version$|mn$|mg mcds:probe )/), 0,
         "$mode: nothing but probes is sent");

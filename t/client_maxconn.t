@@ -43,11 +43,11 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location = /auth {
-            mcds_cache   off;
-            mcds_use     auth;
-            mcds_counter $n key=n;
+            mcds_cache          off;
+            mcds_use            auth;
+            mcds_counter        $n key=n;
             mcds_counter_buffer $n off;
-            mcds_return  "<$n>";
+            mcds_return         "<$n>";
         }
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
     }

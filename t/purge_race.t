@@ -179,8 +179,8 @@ for my $i (1 .. $t->size(60, 10000)) {
     if ($shape eq 'timed') {
         finish($_) for $order eq 'after' ? splice @early : ();
 
-        # each worker has handled what memcached answered before the purge, from
-        # which its copies count
+        # a timed copy counts from when its worker has read it: each worker has
+        # handled what memcached answered before the purge
 
         $_->get('/plain/sync') for @h;
         sleep $timed;

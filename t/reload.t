@@ -248,7 +248,7 @@ sub leave {
     for my $pid (keys %old) {
         next if $now{$pid};
 
-        # it may have ended at any time since the last look
+        # the worker may have ended at any time since the last look
 
         if (!$all{$pid}) {
             delete $old{$pid};

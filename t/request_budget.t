@@ -4,7 +4,7 @@
 
 # A request that asks memcached several things, one after the other, waits for
 # all of them together no longer than the pool's timeout.  The server is slow,
-# not dead: each answer takes more than half of the timeout, so no operation
+# not dead: each answer takes three quarters of the timeout, so no operation
 # fails, and two of them take longer than the request may wait.
 
 use warnings;
@@ -22,8 +22,8 @@ my $t = Test::Mcds->new(calm => 1)->not_in('many two', 'one worker knows it')
     ->allow(qr/no longer waits|timed out|is down after/);
 $t->needs('mcds vary');
 
-my $timeout = 500 * $t->slow();
-my $each = 0.6 * $timeout / 1000;
+my $timeout = 800 * $t->slow();
+my $each = 0.75 * $timeout / 1000;
 
 sub slowly {
     my ($f, $c, $line, $value) = @_;

@@ -52,7 +52,7 @@ http {
         server 127.0.0.1:%%PORT_m2%%;
         distribution ketama;
         timeout %%TIMEOUT%%ms;
-        max_fails 1;
+        max_fails 2;
         %%SETTING%%;
         prefix "%%WAY%%:";
     }
