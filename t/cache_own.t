@@ -110,6 +110,14 @@ http {
             mcds_cache_lock_timeout 1s;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /zero/ {
+            mcds_cache_lock_timeout 0;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /nobody/ {
+            mcds_cache_max_waiters 0;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /rule/ {
             mcds_no_cache $http_x_no;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -272,6 +280,27 @@ ok(wait_for(sub { $m->get(key('/leave')) }), 'leaves: the header has come');
 $p->reset();
 ok(wait_for(sub { ($o->requests('/leave'))[0]{aborted} }),
     'leaves: the origin is let go');
+
+# if no request may wait, the request whose page is built in the background goes
+# to the origin as it came; another one is refused
+
+for my $place ('zero', 'nobody') {
+    for my $how (sort keys %asked) {
+        my $name = "$place $how";
+        $uri = "/$place/$how";
+        $o->set($uri, { status => 200, headers => [@life, @tags],
+            body => $body });
+        $o->hold_path($uri);
+        $p = start_get($h->port(), $uri, headers => $asked{$how});
+        ok($o->wait_requests(2, $uri), "$name: two requests");
+        is($h->get($uri)->status(), 503, "$name: another client");
+        $o->release($uri);
+        is(finish($p)->body(), $body, "$name: the origin's response");
+        page_wait($m, key($uri));
+        like($h->get($uri, headers => $asked{$how})->header('X-Cache'),
+            qr/^HIT/, "$name: the page is stored");
+    }
+}
 
 # what stands for an error is not the answer, and nor is it asked for twice by
 # those without a condition

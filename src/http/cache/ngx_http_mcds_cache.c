@@ -560,12 +560,15 @@ ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
 
     /*
      * the request goes to the origin, whose error the client gets:
-     * mcds_cache_lock_timeout says so, or the page's build on behalf of
-     * this request has failed
+     * mcds_cache_lock_timeout says so, or the page is built on behalf of this
+     * request, and the build has failed or no request may wait for it
      */
 
     if (ccf->cache_lock_pass
-        || (ctx->behind && ctx->outcome == NGX_MCDS_PAGE_ERROR))
+        || (ctx->behind
+            && (ctx->outcome == NGX_MCDS_PAGE_ERROR
+                || ccf->cache_lock_timeout == 0
+                || ccf->cache_max_waiters == 0)))
     {
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
