@@ -32,6 +32,7 @@ http {
 
         location = /a { mcds_array_api list; }
         location = /unique { mcds_array_api unique:$arg_id unique; }
+        location = /ulast { mcds_array_api ulast unique max=2; }
         location = /last { mcds_array_api last max=3; }
         location = /named { mcds_array_api $arg_name; }
     }
@@ -115,6 +116,14 @@ json('PATCH', '/unique?id=1', '{"remove": ["a"], "add": ["b", "d"]}');
 is($h->get('/unique?id=1')->body(), qq{["b","c","d"]\n}, 'unique');
 is($h->get('/unique?id=2')->body(), "[]\n", 'another name');
 is($h->get('/named')->status(), 404, 'no name');
+
+$m->set('ulast', qq{"a"\n"b"\n"c"\n});
+json('PATCH', '/ulast', '{"remove": ["x"], "add": ["a", "d"]}');
+is($h->get('/ulast')->body(), qq{["c","d"]\n},
+    'unique: a value beyond max is known if none is removed');
+json('PATCH', '/ulast', '{"remove": ["c"], "add": ["a"]}');
+is($h->get('/ulast')->body(), qq{["d","a"]\n},
+    'unique: it is not known once a value is removed');
 
 json('POST', '/last', $_) for 1 .. 40;
 is($h->get('/last')->body(), "[38,39,40]\n", 'max');

@@ -620,8 +620,9 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
         default:
             return NGX_MCDS_BUSY;
         }
+    }
 
-    } else if (ar->method != NGX_HTTP_PUT && ar->conf->unique) {
+    if (ar->conf->unique && ar->method != NGX_HTTP_PUT && !removed) {
 
         all = ngx_http_mcds_array_known(content, added);
         if (all == NULL) {
