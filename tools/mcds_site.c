@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The pools and directives of the module in nginx's configuration.  The code
- * that creates pools is that of the module.
+ * How the tool reads the pools and the directives of mcds in the configuration
+ * of nginx.  The pools are created by the same code as in the nginx module.
  */
 
 

@@ -112,8 +112,8 @@ typedef struct {
     ngx_uint_t              found;     /* 1: the array exists: memcached has
                                           its head item */
     uint64_t                cas;
-    uint32_t                crc;       /* CRC32 of the array's head item, that
-                                          of its key */
+    uint32_t                crc;       /* CRC32 of the array's head item, which
+                                          has the key of the array */
     uint32_t                ttl;       /* remaining time to live of the array's
                                           head item, seconds; 0: no expiry */
     ngx_uint_t              base;      /* number on the array's line "#base",

@@ -67,8 +67,8 @@ typedef struct {
                                           configuration that has this
                                           destination of counters' sums */
 
-    uint64_t            added;         /* how often an unsent sum was added to
-                                          this account of the outbox */
+    uint64_t            added;         /* how often an unsent sum of a counter
+                                          was added to this account */
     uint64_t            clean;         /* value of the field "added" when the
                                           account last had no unsent sum */
     uint64_t            lost;          /* total of the counters' sums that were
@@ -88,7 +88,11 @@ typedef struct {
     ngx_msec_t          delay;         /* delay of the next attempt to send the
                                           sums of counters; 0: no failure */
 
-    /* fields of an account whose sums are posted to the origin in batches */
+    /*
+     * fields of an account whose sums of counters are posted to the origin in
+     * batches (mcds_counter_writeback)
+     */
+
     uint64_t            batch;         /* number of the batch of sums that the
                                           origin has not acknowledged yet, or
                                           0 */

@@ -37,10 +37,11 @@ typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * The type of a function that is called for each change of a counter, once,
- * alone or in a sum, whether the change was counted or not, but not before the
- * counter's initial number has arrived: the number might already contain the
- * change.  Not called for unfinished changes of a worker that is killed.
+ * The type of a function that is called once for each change of a counter, or
+ * once for the sum of several changes, even if memcached has not counted them.
+ * The calls wait for the initial number that the origin supplies, as this
+ * number might already contain the changes.  If a worker is killed, the
+ * function is not called for the worker's unfinished changes.
  */
 
 typedef void (*ngx_mcds_counted_pt)(void *data, ngx_str_t *key, int64_t delta);

@@ -143,8 +143,9 @@ typedef struct {
 
 
 /*
- * The handler of a change of a table.  rc is NGX_MCDS_OK if the table's list of
- * names was written; each item has the result for its element.
+ * The handler that is called when a change of a table is complete.  rc is
+ * NGX_MCDS_OK if the list of the names of the table's elements was written;
+ * each of the "items" of the change has the result for its element.
  */
 
 typedef void (*ngx_mcds_table_change_pt)(void *data, ngx_uint_t rc);

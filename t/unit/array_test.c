@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Parses the text of arrays: the start of an array's head item, its references
- * to parts, and the lines; and the names of a table's elements in such lines.
+ * Tests of the parser of arrays: the start of an array's head item, its
+ * references to parts, and its lines, each of which is a value; also the list
+ * of the names of a table's elements, which is stored as the lines of an array.
  */
 
 

@@ -162,8 +162,9 @@ ngx_mcds_page_release(ngx_mcds_page_t *page)
 
 
 /*
- * Gives up the lock of a page and the claim to build it after a failed build,
- * and leaves the number of failures to the next worker that gets them.
+ * Gives up the lock of a page and the claim to build the page after a failed
+ * build.  The number of failures in a row stays in the lock and in the claim,
+ * for the next worker that gets one of them.
  */
 
 void

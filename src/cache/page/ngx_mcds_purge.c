@@ -228,8 +228,9 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_mcds_result_t *now,
     if (now->rc == NGX_MCDS_NOT_FOUND && !purge->looked) {
 
         /*
-         * another request may just be storing the page that is to make room
-         * for other pages in memcached: the page is looked up once more
+         * the page was not found, but another request may be storing it at
+         * this moment; as the page is to make room for other pages in
+         * memcached, the purge looks it up once more
          */
 
         purge->looked = 1;

@@ -70,10 +70,11 @@ typedef struct {
 
 
 /*
- * Returns a copy of the page, or its list of headers, that memcached has in
- * result, marked as invalidated, and sets purge->found.  Returns NULL if a
- * purge mark without a page (tombstone) is to replace the item, also if out of
- * memory; purge->cut is then how the body of a page to delete is cut.
+ * Returns a copy of the item in "result", memcached's reply with a page or a
+ * list of variants; the copy is marked as invalidated.  Sets purge->found.
+ * Returns NULL if a purge mark without a page (tombstone) is to replace the
+ * item, or if out of memory: in both cases, purge->cut tells into which parts
+ * the body of the page was cut, for their deletion.
  */
 
 ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,

@@ -73,10 +73,11 @@ ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
  * Begins to store the body of the response in parts, while the body comes.
- * NGX_OK: the body is stored in parts.  If memcached refuses parts, requests
- * that wait for the page get the body from memory, up to a limit: NGX_DECLINED,
- * or NGX_BUSY above the limit.  NGX_BUSY also for a page with no-cache, whose
- * body must not be in parts; NGX_ERROR: out of memory.
+ * NGX_OK: the body is stored in parts.  NGX_DECLINED: memcached refuses parts,
+ * so the worker keeps the body in its memory for the requests that wait for the
+ * page.  NGX_BUSY: memcached refuses parts, and the body is longer than what a
+ * worker keeps in its memory; or the page has no-cache, and its body must not
+ * be in parts.  NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,

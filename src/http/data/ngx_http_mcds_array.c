@@ -53,8 +53,9 @@ typedef struct {
 
 typedef struct {
     ngx_http_mcds_set_t      set;
-    size_t                   added;    /* bytes of the values that the set has
-                                          from earlier edits of the array */
+    size_t                   added;    /* bytes of the values that earlier
+                                          edits of the array append, and that
+                                          are already in the field "set" */
 } ngx_http_mcds_array_memo_t;
 
 
@@ -680,10 +681,11 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
 
 
 /*
- * Collects the values that a PATCH leaves in the array, as the JSON that the
- * array has of them.  The oldest values that exceed "max" are left out, since
- * they must not come back.  NGX_DECLINED: the PATCH removes no value;
- * NGX_ERROR: out of memory.
+ * Collects the values that a PATCH leaves in the array, as JSON, unchanged from
+ * the array in memcached.  The oldest values, those beyond "max", are left out:
+ * a client has not seen them any more, and would see them again when newer
+ * values are removed.  NGX_DECLINED: the PATCH removes no value; NGX_ERROR: out
+ * of memory.
  */
 
 static ngx_int_t

@@ -31,11 +31,12 @@ typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,
 
 
 /*
- * Sets v to the value that the variable var has in the request r, for a
- * variable that a refresh would not find in its own request.  NGX_OK, or
- * NGX_DECLINED if var is no such variable or has no value, or NGX_ERROR when
- * out of memory.  A feature that has such variables sets the pointer; NULL:
- * there are none.
+ * The type of a function that sets v to the value that the variable var has in
+ * the client's request r.  A refresh of a page is a request of its own, without
+ * a client, in which variables of some features have no value.  Such a feature
+ * provides a function of this type; a pointer to it is NULL if there is no such
+ * feature.  NGX_OK, or NGX_DECLINED if var is not one of these variables or has
+ * no value, or NGX_ERROR when out of memory.
  */
 
 typedef ngx_int_t (*ngx_http_mcds_refresh_value_pt)(ngx_http_request_t *r,
