@@ -41,11 +41,16 @@ EOT
 my $memory = Test::Mcds::Memory->of($h, ($h->workers())[0]);
 my @types = (headers => { 'Content-Type' => 'application/json' });
 
+# more lines than a JSON array has room for at first
+
+my $lines = join '', map { "$_\n" } 1 .. 8, '"%s"';
+
 for my $case (['PATCH', '/patch', '{"add": ["%s"], "remove": ["%s-"]}'],
     ['PATCH', '/unique/patch', '{"add": ["%s"]}'], ['PUT', '/put', '["%s"]'],
-    ['POST', '/unique/post', '"%s"'])
+    ['POST', '/unique/post', '"%s"'],
+    ['POST', '/lines', $lines, 'application/x-ndjson'])
 {
-    my ($method, $uri, $body) = @$case;
+    my ($method, $uri, $body, $type) = @$case;
     my ($n, %seen, @wrong) = 0;
 
     # there is something to compare with
@@ -57,7 +62,7 @@ for my $case (['PATCH', '/patch', '{"add": ["%s"], "remove": ["%s-"]}'],
 
         $memory->fail($n);
         my $r = $h->get($uri, method => $method, body => $body =~ s/%s/$v/gr,
-            @types);
+            $type ? (headers => { 'Content-Type' => $type }) : @types);
         my $failed = $memory->now()->{failed};
         $memory->fail(0);
 

@@ -400,7 +400,11 @@ ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res, ngx_uint_t single,
         }
 
         if (single) {
-            (void) json_array_append_new(array, json);
+
+            if (json_array_append_new(array, json) == -1) {
+                goto failed;
+            }
+
             return array;
         }
 
@@ -438,10 +442,19 @@ ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res, ngx_uint_t single,
             return NULL;
         }
 
-        (void) json_array_append_new(array, json);
+        if (json_array_append_new(array, json) == -1) {
+            goto failed;
+        }
     }
 
     return array;
+
+failed:
+
+    json_decref(array);
+    *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    return NULL;
 }
 
 
