@@ -71,6 +71,7 @@ http {
         listen 127.0.0.1:%%PORT%%;
         location /n {
             mcds_counter \$n key=count;
+            mcds_counter_buffer \$n off;
             mcds_return "<\$n>\\n";
         }
         location /v {
