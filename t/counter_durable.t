@@ -156,7 +156,7 @@ ok(wait_for(sub { ($m->get('async') // 0) == 11 }), 'async: goes on');
 $t->not_in('single', 'what nginx knows ends with the process');
 
 my $n = get('/a');
-$h->kill_worker(0) for 1, 2;
+$h->kill_worker($_) for $h->workers();
 lose('flush');
 is(get('/a'), ++$n, 'killed workers: goes on');
 ok($h->reload(wait_old => 1), 'reload');

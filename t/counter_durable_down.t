@@ -150,7 +150,7 @@ $h->asleep();
 cmp_ok($body, '>', 2, "async: shows what it adds, $body");
 $c->close();
 
-$h->kill_worker(0) for 1, 2;
+$h->kill_worker($_) for $h->workers();
 $h->get($_) for @uris;
 ok($h->reload(wait_old => 1), 'reload');
 $h->get($_) for @uris;
@@ -202,7 +202,7 @@ is($h->get('/init?k=3')->body(), 101, '/init: begins with its number');
 
 down();
 $h->get('/killed') for 1 .. 7;
-$h->kill_worker(0) for 1, 2;
+$h->kill_worker($_) for $h->workers();
 $m->restart();
 ok(settled('/killed', 7), 'killed workers: added by others');
 

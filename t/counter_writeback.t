@@ -256,7 +256,7 @@ for my $round (1 .. $t->size(6, 40)) {
         $h->reload(wait_old => 1);
 
     } else {
-        $h->kill_worker(0) for 1, 2;
+        $h->kill_worker($_) for $h->workers();
     }
 
     my $r = $load->wait();

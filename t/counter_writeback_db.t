@@ -114,7 +114,7 @@ for my $round (1 .. $t->size(6, 60)) {
     sleep 0.1 + rand 0.2;
 
     if ($round % 3 == 0) {
-        $a->kill_worker(0) for 1, 2;
+        $a->kill_worker($_) for $a->workers();
 
     } elsif ($round % 3 == 1) {
         $_->reload(wait_old => 1) for $a, $b;

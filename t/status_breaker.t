@@ -148,7 +148,7 @@ is($h->log_count(qr/\[error\].*is down after 2/), 2, 'the next time, too');
 
 # both are killed while it is open: nobody can tell that it is over
 
-$h->kill_worker($_) for 0, 0;
+$h->kill_worker($_) for $h->workers();
 @c = map { worker_conn($h, $_) } 0, 1;
 is(breaker(server($h, 'main')), 'closed 0 5', 'both killed: closed');
 down($c[0]);
