@@ -330,7 +330,7 @@ $i->up();
 $o->hold_path('/internal/views');
 $p = start_get($i->port(), '/zero?k=nkill');
 ok(wait_for(sub { $o->held('/internal/views') }), 'kill: asked');
-$i->kill_worker($_) for 0, 1;
+$i->kill_worker($_) for $i->workers();
 $p->close();
 $o->release('/internal/views');
 ok(wait_for(sub { $h->get('/zero?k=nkill')->body() =~ /n=1\d\d\d/ },

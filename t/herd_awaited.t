@@ -140,17 +140,6 @@ sub is_all {
     is_deeply(\%n, { $want => scalar @p }, $what);
 }
 
-# so many requests that wait at a host
-
-sub waiters {
-    my ($host, $n, $uri) = @_;
-    my @p = map { start_get($host->port(), $uri) } 1 .. $n;
-
-    $host->handled('/none');
-
-    return @p;
-}
-
 # pages on the server that will hang: some must not be shown when they have
 # expired, one stays fresh
 
