@@ -133,8 +133,8 @@ unexport MAKEFLAGS
 
 .PHONY: tool install-tool browser configured tool-objects checked mutants
 .PHONY: all help build binary demo check unit-build unit test test-full asan
-.PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
-.PHONY: deb-test matrix foreign modes oracle model soak recipes
+.PHONY: mixed valgrind coverage chaos fuzz fuzzers bench clean install man dist
+.PHONY: deb deb-test matrix foreign modes oracle model soak recipes
 .PHONY: manual-test compose-test source without
 
 all: build
@@ -288,7 +288,7 @@ test:
 
 test-full: export MCDS_FULL = 1
 
-test-full: test
+test-full: fuzzers test
 
 
 asan: tool unit-build
@@ -364,11 +364,17 @@ model: build
 	    prove -v -I t/lib t/model.t
 
 
-fuzz: build source
+# test-full builds the fuzzers, too: it notices a change of src/ that the
+# functions of their own do not follow
+
+fuzzers: build source
 	@misc/install test fuzz
 	@tree=$$($(FULL)) && $(MAKE) --no-print-directory -j $(JOBS) \
 	    -f t/fuzz/Makefile NGINX="$$tree" \
 	    HEADERS="$(BUILD)/$(NAME)/src" OUT="$(CURDIR)/$(BUILD)/fuzz"
+
+
+fuzz: fuzzers
 	@t/fuzz/run "$(CURDIR)/$(BUILD)/fuzz" $(FUZZ_SECS) $(FUZZ)
 
 

@@ -190,6 +190,13 @@ ngx_mcds_place(ngx_mcds_pool_t *p, ngx_str_t *page)
 
 
 ngx_uint_t
+ngx_mcds_first(ngx_mcds_pool_t *p, ngx_mcds_request_t *req)
+{
+    return 0;
+}
+
+
+ngx_uint_t
 ngx_mcds_disabled(ngx_mcds_pool_t *p, ngx_uint_t n)
 {
     return 0;
