@@ -63,8 +63,8 @@
 
 
 /*
- * 1 in a worker, or in the only process of an nginx without a master; nginx
- * initializes its cache manager and cache loader, too, as it does workers
+ * 1 in a worker, or in the only process of an nginx without a master; 0 in the
+ * cache manager and the cache loader, where nginx calls init_process, too
  */
 #define ngx_mcds_is_worker()                                                  \
     (ngx_process == NGX_PROCESS_WORKER || ngx_process == NGX_PROCESS_SINGLE)
@@ -97,7 +97,7 @@
     /* the server reported an error, such as out of memory */                 \
     X(SERVER_ERROR, "server error", "server_error")                           \
     /* the command was not sent: the breaker of the server is open, or the    \
-       connection was lost before */                                          \
+       connection was lost before the command could be sent */                \
     X(DOWN, "server is down", "down")                                         \
     /* the command was not sent: the queue of the connection is full */       \
     X(BUSY, "queue is full", "busy")                                          \
@@ -291,7 +291,7 @@ ngx_mcds_same(ngx_str_t *a, ngx_str_t *b)
 
 /*
  * Takes the next word from a list of words that are separated by commas, spaces
- * or tabs.  Returns NGX_DECLINED if there is none.
+ * or tabs, and advances "list".  Returns NGX_DECLINED if no word is left.
  */
 
 ngx_int_t ngx_mcds_word_next(ngx_str_t *list, ngx_str_t *word);

@@ -23,7 +23,7 @@
 
 /*
  * the number of seconds after which the weight of a hot key that is no longer
- * requested has decayed below the smallest rate of requests that is shown
+ * requested has decayed below the smallest rate that mcds_status shows
  */
 #define NGX_MCDS_HOTKEYS_FORGOTTEN 200
 
@@ -323,8 +323,8 @@ ngx_mcds_hotkeys_publish(ngx_mcds_hotkeys_t *hotkeys)
 
     /*
      * The worker that had this place in shared memory before may still be
-     * writing its hot keys there.  "pid" says that the place is now this
-     * worker's; it is consistent again after this worker has written.
+     * writing its hot keys there.  "pid" already names this worker, and this
+     * worker's own write makes the hot keys in the place consistent again.
      */
 
     version = place->version | 1;
@@ -359,9 +359,9 @@ ngx_mcds_hotkeys_write(ngx_mcds_hotkeys_list_t *list, ngx_mcds_topk_t *table)
         item = &list->items[i];
 
         /*
-         * a part of a hot key's count, the error, may come from requests for
-         * another key, which this key has evicted: publish count - error, the
-         * lower bound, as the weight of the key
+         * up to "error" of a hot key's count may come from requests for another
+         * key, which this key has evicted from the summary: publish the lower
+         * bound, count - error, as the weight of the key
          */
 
         item->weight = ranked->count - ranked->error;

@@ -39,7 +39,7 @@
  */
 #define NGX_MCDS_HOTKEYS_KEY      120
 
-/* the number of hot keys of a kind that the status shows */
+/* the number of hot keys of a kind that mcds_status shows */
 #define NGX_MCDS_HOTKEYS_TOP      20
 
 
@@ -146,9 +146,9 @@ void ngx_mcds_hotkeys_add(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
 
 
 /*
- * Notes the current value of a hot key that was just added, such as that of a
- * counter.  A key of NGX_MCDS_HOTKEYS_KEY bytes or more gets no value, as all
- * keys with this beginning are counted together.
+ * Notes the current value, such as that of a counter, for a key that
+ * ngx_mcds_hotkeys_add() has just counted.  A key of NGX_MCDS_HOTKEYS_KEY bytes
+ * or more gets no value, as keys that are equal in so many bytes count as one.
  */
 
 void ngx_mcds_hotkeys_note(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,

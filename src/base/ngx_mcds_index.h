@@ -47,9 +47,9 @@ struct ngx_mcds_index_node_s {
     void                    *pool;
     ngx_str_t                key;
     size_t                   size;
-    uint32_t                 hash;       /* hash of the node's key, and of
-                                            everything else that tells nodes
-                                            apart */
+    uint32_t                 hash;       /* hash of the node's key and of other
+                                            values by which the caller tells
+                                            nodes apart */
     unsigned                 idle:1;
 };
 
@@ -128,9 +128,9 @@ void ngx_mcds_index_remove(ngx_mcds_index_t *index,
     ngx_mcds_index_node_t *node);
 
 /*
- * Makes a node of the index idle, so that it may be dropped, and the most
- * recently used of the idle nodes, also if it is idle already.  Idle nodes
- * beyond the bounds of the index are dropped, possibly this one.
+ * Makes a node of the index idle, so that the index may drop it.  The node,
+ * even one that is idle already, becomes the most recently used idle node.
+ * Idle nodes beyond the bounds of the index are dropped, possibly this one.
  */
 
 void ngx_mcds_index_idle(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
@@ -140,7 +140,7 @@ void ngx_mcds_index_idle(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 void ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
 /*
- * Changes the size of a busy node, as the index counts it, in bytes.  The sizes
+ * Changes the size, in bytes, that the index counts for a busy node.  The sizes
  * of all nodes may then exceed the bounds of the index.
  */
 

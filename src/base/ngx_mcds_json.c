@@ -109,8 +109,8 @@ ngx_mcds_json_sequence(u_char *p, u_char *last)
         n = 3;
 
         /*
-         * a sequence of three bytes is neither an overlong encoding nor half of
-         * a surrogate pair
+         * a sequence of three bytes must be neither an overlong encoding nor
+         * half of a surrogate pair
          */
 
         if (*p == 0xe0) {

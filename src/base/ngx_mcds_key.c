@@ -174,8 +174,8 @@ ngx_mcds_key_end(u_char *p, u_char *last)
         ngx_memcpy(&word, p, 8);
 
         /*
-         * does one of eight bytes of the key have a value below 0x21, of 0x7f
-         * (DEL), or above?
+         * test eight bytes of the key at once (SWAR): is any of them below
+         * 0x21, or 0x7f (DEL) or greater?
          */
 
         del = word ^ (NGX_MCDS_KEY_ONES * 0x7f);

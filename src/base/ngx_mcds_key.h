@@ -66,8 +66,8 @@ void ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 
 /*
- * Builds the key for memcached from a text alone, which may be the key of a
- * page, without prefix and suffix, to write it to a log: the key is printable.
+ * Builds a printable key, to be written to a log, from the text of the key of a
+ * page or of anything else, without the prefix of the pool and without suffix.
  */
 
 void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);

@@ -37,11 +37,11 @@ void ngx_mcds_memfile_init(ngx_uint_t max);
 
 
 /*
- * Returns a copy of a value in a file in memory (memfd), with one reference;
- * value->fd is the file, and a byte has the same offset in the file as from the
- * value itself.  Returns NULL if the value is shorter than NGX_MCDS_MEMFILE_MIN
- * or has a file already, if the process may have no more files, or if the
- * system refuses one (logged).
+ * Returns a copy of a value in a file in memory (memfd), with one reference.
+ * The copy's fd is the file, which has the whole ngx_mcds_value_t from offset 0
+ * on.  Returns NULL if the value is shorter than NGX_MCDS_MEMFILE_MIN or has a
+ * file already, if the process may have no more files, or if the system refuses
+ * one (logged).
  */
 
 ngx_mcds_value_t *ngx_mcds_memfile_copy(ngx_mcds_value_t *value,

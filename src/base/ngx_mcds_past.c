@@ -134,8 +134,9 @@ ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats, time_t now)
 
 
 /*
- * a hash of statistics that changes when other statistics get their memory; the
- * sum of all hashes does not depend on the order of the configuration
+ * Returns a hash of the id and the owner of statistics; the owner changes when
+ * other statistics get the shared memory.  A sample of the history has the sum
+ * of the hashes, so that the order of the configuration does not matter.
  */
 
 static uint32_t

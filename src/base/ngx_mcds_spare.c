@@ -23,7 +23,7 @@
 #define NGX_MCDS_SPARE_MAX        (NGX_MCDS_SPARE_MIN << NGX_MCDS_SPARE_SHIFTS)
 
 
-/* the head of a piece of freed memory that the worker keeps for later values */
+/* the first bytes of freed memory that the worker keeps for later values */
 
 typedef struct {
     ngx_queue_t   queue;
@@ -38,7 +38,7 @@ static size_t       ngx_mcds_spare_max;
 
 /*
  * the freed memory that this worker keeps, by class of size; the piece that was
- * used last is the first of its class
+ * freed last is the first of its class
  */
 
 static ngx_queue_t  ngx_mcds_spares[NGX_MCDS_SPARE_CLASSES];
@@ -52,9 +52,9 @@ ngx_mcds_spare_init(size_t max)
     static ngx_uint_t  done;
 
     /*
-     * the bound of the freed memory that a worker keeps is set only once: a
-     * value that was allocated before may have less memory than its class of
-     * sizes
+     * the bound of the freed memory that a worker keeps is set only once: while
+     * the bound is 0, memory of values is not rounded up to the size of its
+     * class, so that a later bound would keep pieces smaller than their class
      */
 
     if (done) {

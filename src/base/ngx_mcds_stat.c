@@ -214,8 +214,8 @@ ngx_mcds_stat_detach(ngx_mcds_stat_t *stat)
     if (stat->gauge == NULL) {
 
         /*
-         * a process without shared memory has no gauges of a server there, so
-         * none to give back
+         * this worker has no gauges of the server in shared memory, so none to
+         * give back: there is no shared memory, or no room in it
          */
 
         return;
@@ -262,8 +262,8 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
         ngx_memory_barrier();
 
         /*
-         * the flag "told", that the log has reported the server as down, may be
-         * a leftover of a worker that ended while its breaker was open
+         * the flag "told" (the log has reported the server as down) may still
+         * be set by a worker that ended while its breaker was open
          */
 
         return ngx_atomic_cmp_set(told, 0, 1)
@@ -280,8 +280,8 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
     if (ngx_mcds_stat_others_down(stat)) {
 
         /*
-         * the breaker of another worker has opened meanwhile: "told" must still
-         * say that the log has reported the server as down
+         * the breaker of another worker has opened meanwhile: the flag "told"
+         * must still say that the log has reported the server as down
          */
 
         (void) ngx_atomic_cmp_set(told, 0, 1);

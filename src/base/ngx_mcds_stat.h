@@ -8,8 +8,8 @@
  * A worker counts in its own memory and from time to time adds its sums to
  * shared memory.  So counting costs one addition, and takes no lock.  Values
  * that are no sums (pending operations, open connections, the breaker) have a
- * gauge for each worker, which the next worker of that number takes over; only
- * servers have gauges.
+ * gauge for each worker, which the next worker with the same number
+ * (ngx_worker) takes over; only servers have gauges.
  */
 
 
@@ -200,8 +200,8 @@ struct ngx_mcds_stat_shared_s {
     ngx_uint_t               ngauges;
     ngx_atomic_t             told;      /* 1: the log has reported the server as
                                            down */
-    ngx_mcds_stat_usage_t   *usage;     /* the memory usage of a server, NULL
-                                           for other families */
+    ngx_mcds_stat_usage_t   *usage;     /* the memory usage of a server; NULL
+                                           in statistics of anything else */
 
     ngx_uint_t               nsums;
     ngx_mcds_stat_sum_t     *sums;
@@ -263,8 +263,8 @@ typedef struct {
     uint64_t                 connections;
     uint64_t                 open;      /* number of workers whose breaker is
                                            open */
-    uint64_t                 open_since;  /* when the first breaker of a worker
-                                             opened that is still open */
+    uint64_t                 open_since;  /* time when the earliest of the open
+                                             breakers of workers opened */
     uint64_t                 retry;     /* time of the earliest of the workers'
                                            next probes */
     uint64_t                 usage[NGX_MCDS_USAGE_LAST];
@@ -331,8 +331,9 @@ extern ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1];
 
 
 /*
- * Creates statistics, while the configuration is read.  The names are not
- * copied.  Returns NULL if out of memory.
+ * Creates the statistics of a server, cache, counter or the like, while the
+ * configuration is read.  The names are not copied.  Returns NULL if out of
+ * memory.
  */
 
 ngx_mcds_stat_t *ngx_mcds_stat_create(ngx_pool_t *p, ngx_uint_t family,
@@ -392,9 +393,10 @@ void ngx_mcds_stat_flush_all(void);
 
 
 /*
- * The breaker of a server opens or closes in this worker.  Returns 1 if this is
- * news for the whole host, to be logged: the first breaker that opens, the last
- * one that closes.  now: seconds since the epoch.
+ * Records that the breaker of a server has opened ("open" is 1) or closed in
+ * this worker.  Returns 1 if the caller is to log the change: the log has only
+ * the first breaker of the host that opens, and the last one that closes.  now
+ * is in seconds since the epoch.
  */
 
 ngx_uint_t ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open,

@@ -26,9 +26,9 @@
 
 
 /*
- * The values of $mcds_cache_status, of ngx_http_mcds_status_e, and their words
- * in statistics; and the words for a dry run, which counts the cached responses
- * that it would have sent.
+ * The values of $mcds_cache_status (ngx_http_mcds_status_e) and their words in
+ * statistics.  NGX_MCDS_DRY_STATUS_LIST has the words for mcds_cache_dry_run,
+ * which counts the cached responses that would otherwise have been sent.
  */
 
 #define NGX_MCDS_STATUS_LIST(X)                                               \
@@ -90,8 +90,9 @@ typedef enum {
                                    */
 
     NGX_MCDS_ZONE_ORIGIN = NGX_MCDS_ZONE_REFUSED + NGX_MCDS_REASON_LAST,
-    NGX_MCDS_ZONE_FILL,           /* builds of pages that were started, by fill
-                                     or refresh */
+    NGX_MCDS_ZONE_FILL,           /* builds of pages that were started by a
+                                     request that waits for the page, or (in
+                                     REFRESH) by one that does not wait */
     NGX_MCDS_ZONE_REFRESH,
 
     /* builds of pages that have ended, by how they ended */

@@ -195,10 +195,10 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
         }
 
         /*
-         * When the summary of keys "from" is added to "to", a key of both may
-         * be evicted from "to" by this loop.  It is not inserted again: its
-         * count in "to" was the larger one, and all counts left in "to" are at
-         * least that large.
+         * This loop may evict a key of both summaries from "to" before it finds
+         * the key in "from".  The key is not inserted again: it had a count of
+         * at least other->count + floor in "to", and all counts left in "to"
+         * are at least that large.
          */
 
         if (to->n == to->max) {

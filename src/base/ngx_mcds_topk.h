@@ -6,8 +6,9 @@
  * space-saving algorithm (Metwally, Agrawal, El Abbadi 2005).  A summary
  * watches a fixed number of keys.  A new key takes the place of the key with
  * the least count, and continues from that count.  So a count is never too
- * small, and too large by at most total / max; each key that came more than
- * total / max times is among the watched ones.
+ * small, and too large by at most total / max: the sum of all counts divided by
+ * the number of watched keys.  Each key that came more than total / max times
+ * is among the watched ones.
  *
  * Merging two summaries keeps these bounds (Cafaro, Pulimeno, Tempesta 2016),
  * so that workers and hosts can count on their own.
