@@ -269,8 +269,8 @@ ngx_mcds_date_days(ngx_mcds_date_t *date)
     }
 
     /*
-     * days of a date: in a year that is counted from March, a leap day is the
-     * last day
+     * the days of a date are counted in years that begin in March, so that a
+     * leap day is the last day of its year
      */
 
     month = (date->month + 10) % 12;

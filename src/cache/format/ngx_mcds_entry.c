@@ -226,8 +226,9 @@ ngx_mcds_entry_purged(ngx_mcds_entry_t *list, ngx_mcds_entry_t *variant)
     }
 
     /*
-     * the page's list of headers remembers only its last three purges, and has
-     * forgotten the first one after the request for the variant to the origin
+     * the page's list of the headers that it varies by has the times of three
+     * purges only, and no longer that of the first purge after the variant was
+     * requested from the origin
      */
 
     return ngx_min(list->expire, variant->created - variant->took);

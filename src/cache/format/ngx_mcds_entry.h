@@ -94,8 +94,7 @@
                                            must-revalidate and similar
                                            directives */
 #define NGX_MCDS_ENTRY_INVALID    0x04  /* the page was fresh until it was
-                                           purged; in an entry that says that
-                                           the page was purged, without the
+                                           purged; in a purge mark, which has no
                                            page: a page that was requested from
                                            the origin before the purge may be
                                            stored as stale */
@@ -104,8 +103,8 @@
 #define NGX_MCDS_ENTRY_CONFIGURED 0x10  /* the page's lifetime is from the
                                            configuration, not the origin */
 #define NGX_MCDS_ENTRY_VALIDATE   0x20  /* the page has no-cache: each request
-                                           revalidates it; the entry has its own
-                                           format, without a coding */
+                                           revalidates it; the entry has format
+                                           3, and its body has no coding */
 #define NGX_MCDS_ENTRY_NO_GRACE   0x40  /* the page may be served stale only for
                                            its stale-while-revalidate and
                                            stale-if-error, as s-maxage came with
@@ -195,13 +194,13 @@ ngx_mcds_value_t *ngx_mcds_entry_begin(ngx_mcds_entry_t *entry, size_t room,
 
 
 /*
- * Writes the fixed header of a page's entry from its other fields, and the
- * CRC. The length of the body is the number of bytes appended; entry->total is
- * used only with parts, entry->length only with a coding.  Key, extensions and
- * headers must have the lengths they had in ngx_mcds_entry_begin().  The entry
- * does not change.  The value is complete; after that only
- * ngx_mcds_entry_mark(), ngx_mcds_entry_purge() and ngx_mcds_sign() may change
- * it.
+ * Writes the fixed header and the CRC of a page's entry into its value, from
+ * the fields of "entry".  The length of the body is the number of bytes
+ * appended to the value; entry->total is used only with parts, entry->length
+ * only with a coding.  Key, extensions and headers must have the lengths they
+ * had in ngx_mcds_entry_begin().  "entry" does not change.  The value is then
+ * complete: only ngx_mcds_entry_mark(), ngx_mcds_entry_purge() and
+ * ngx_mcds_sign() may change it.
  */
 
 void ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
@@ -227,18 +226,18 @@ void ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags,
 
 
 /*
- * Records a purge, at the time expire, in a finished list of the headers that
- * a page varies by: the variants of the page have expired then.
+ * Records a purge in a finished list of the headers that a page varies by: the
+ * existing variants of the page expire at the time expire.
  */
 
 void ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire);
 
 
 /*
- * Returns the time of the first purge in a page's list of headers that came
- * after the request for a variant to the origin; the list remembers the last
- * three purges.  If that purge is forgotten, returns a time that is not later
- * than it.
+ * Returns the time of the first purge after a variant of a page was requested
+ * from the origin.  "list", the page's list of the headers that it varies by,
+ * has the times of the last three purges; if the purge is not among them,
+ * returns a time that is not later than the purge.
  */
 
 uint64_t ngx_mcds_entry_purged(ngx_mcds_entry_t *list,
@@ -299,9 +298,9 @@ ngx_int_t ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name,
 
 
 /*
- * Takes the next header line with a name from the headers of a page's entry,
- * and advances headers behind it.  Names are compared without case.  Returns
- * NGX_OK with value, or NGX_DONE if there is none.
+ * Takes the next header line of this name from the headers of a page's entry,
+ * and advances headers behind that line.  Names are compared without case.
+ * Returns NGX_OK with value, or NGX_DONE if there is no such line.
  */
 
 ngx_int_t ngx_mcds_entry_find(ngx_str_t *headers, ngx_str_t *name,

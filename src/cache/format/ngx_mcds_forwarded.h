@@ -34,8 +34,8 @@ typedef struct {
 /*
  * Returns 1 if a header of this name, such as X-HTTP-Method-Override,
  * overrides the method of the request.  All names in this file are compared
- * without case; in place of "-" any character but a letter or digit is equal
- * to it, as CGI turns "-" into "_", and PHP "." and others.
+ * without case, and any character but a letter or digit is equal to "-": CGI
+ * turns "-" into "_", and PHP turns "." and other characters into "_".
  */
 
 ngx_uint_t ngx_mcds_forwarded_method(ngx_str_t *name);
@@ -70,9 +70,9 @@ ngx_int_t ngx_mcds_forwarded_add(ngx_array_t *names);
 
 /*
  * Returns 1 if the value of a forwarding header, such as X-Forwarded-Host,
- * contradicts "own", the request as nginx sees it.  The value of a built-in
- * name that is a host, scheme or port is compared; any other value counts as
- * different.
+ * contradicts "own", the request as nginx sees it.  Only values of built-in
+ * headers that tell a host, scheme or port are compared; any other value counts
+ * as different.
  */
 
 ngx_uint_t ngx_mcds_forwarded_differs(ngx_str_t *name, ngx_str_t *value,

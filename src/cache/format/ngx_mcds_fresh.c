@@ -20,7 +20,8 @@
  *                        |<---------------- grace ---------------->|
  *                        |<------ stale-if-error, after errors ------>
  *
- * An entry with NGX_MCDS_ENTRY_REVALIDATE is unusable from "expire" on.  Each
+ * "update" is mcds_cache_background_update, "grace" is mcds_cache_grace.  An
+ * entry with NGX_MCDS_ENTRY_REVALIDATE is unusable from "expire" on.  Each
  * bound is the first millisecond after the period before it.
  */
 
@@ -799,7 +800,7 @@ ngx_mcds_fresh_origin(ngx_mcds_response_t *response,
 
 /*
  * returns 1 for a status that RFC 9110, 15.1, defines as heuristically
- * cacheable, or a redirect whose caching it defines
+ * cacheable, or for a redirect whose caching RFC 9110 defines
  */
 
 static ngx_uint_t

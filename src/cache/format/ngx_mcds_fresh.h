@@ -264,7 +264,7 @@ typedef enum {
 
 /*
  * the value of "update" in ngx_mcds_stale_t with which a stale page is served
- * at once as long as the grace lasts
+ * at once as long as mcds_cache_grace allows
  */
 #define NGX_MCDS_ALWAYS     INT64_MAX
 
@@ -289,8 +289,8 @@ typedef struct {
 /*
  * Tells how a page may be used at now_ms, an ngx_mcds_fresh_e.  A page expires
  * in the millisecond "expire".  The page's swr (stale-while-revalidate), if
- * set, replaces stale->update; neither swr nor sie (stale-if-error) is limited
- * by the grace.  NGX_MCDS_ENTRY_REVALIDATE forbids any use of a stale page,
+ * set, replaces stale->update; mcds_cache_grace limits neither swr nor sie
+ * (stale-if-error).  NGX_MCDS_ENTRY_REVALIDATE forbids any use of a stale page,
  * NGX_MCDS_ENTRY_NO_GRACE any use beyond swr and sie.
  */
 
@@ -300,9 +300,10 @@ ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
 
 /*
  * Returns 1 if a stale page may be served at now_ms because its origin failed.
- * The page's sie (stale-if-error) counts from "expire"; without sie the grace
- * applies, provided that configured is 1: the configuration serves stale pages
- * after this error.  NGX_MCDS_ENTRY_REVALIDATE forbids to serve the page.
+ * The page's sie (stale-if-error) counts from "expire"; without sie
+ * mcds_cache_grace applies, if "configured" is 1: the configuration allows to
+ * serve stale pages after this error.  NGX_MCDS_ENTRY_REVALIDATE forbids to
+ * serve the page.
  */
 
 ngx_uint_t ngx_mcds_fresh_error(ngx_mcds_entry_t *entry,

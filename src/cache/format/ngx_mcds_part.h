@@ -60,8 +60,8 @@
 
 /*
  * Creates the value of an item for a part of a page's body, with a header of
- * size NGX_MCDS_PART_HEADER or NGX_MCDS_PART_SIGNED, room for so many bytes of
- * data, and for the CRLF that the client of memcached appends; value->len is
+ * size NGX_MCDS_PART_HEADER or NGX_MCDS_PART_SIGNED, and space for "room" bytes
+ * of data and for the CRLF that the client of memcached appends; value->len is
  * the offset of the data.  Returns NULL if out of memory.
  */
 

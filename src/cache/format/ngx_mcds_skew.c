@@ -29,8 +29,8 @@ typedef struct {
     uint64_t    created;        /* time when the page was created, as the page
                                    says, by the clock of the host that wrote
                                    it */
-    uint64_t    made;           /* time when the page was created by this
-                                   worker's clock; 0: the page's own time is
+    uint64_t    made;           /* time, by this worker's clock, when the page
+                                   was created; 0: the time in the page is
                                    right */
     uint64_t    seen;           /* time when this worker last saw the page in
                                    memcached */
@@ -62,7 +62,8 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
 
     /*
      * a page from a host with a fast clock keeps the age that this worker has
-     * found, even when its "created" is no longer in the future
+     * computed for it, even when the page's "created" is no longer in the
+     * future
      */
 
     if ((entry->kind == NGX_MCDS_ENTRY_PAGE
@@ -82,8 +83,8 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
             } else {
 
                 /*
-                 * a page that had already expired when it arrived from the
-                 * origin expires when it was created, at the latest
+                 * the page had already expired when the origin sent it, so
+                 * "expire" is not later than the page's creation
                  */
 
                 entry->expire = ngx_min(entry->expire, made);
@@ -157,8 +158,8 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
     } else {
 
         /*
-         * the age of a page from the future is unknown: the page counts as one
-         * that expires now
+         * the age of a page whose creation is in the future is unknown: the
+         * page counts as one that expires now
          */
 
         slot->made = now_ms - life;

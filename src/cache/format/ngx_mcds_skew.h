@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages from a host whose clock is ahead.
+ * Corrects the times of pages that a host with a fast clock has written.
  */
 
 
@@ -26,8 +26,8 @@
 
 
 /*
- * Corrects the times of an entry, but not its value, before the entry is judged
- * at now_ms.
+ * Corrects the times in the parsed fields of a page's entry, but not in the
+ * entry's bytes, before the caller compares them with now_ms, the present time.
  *
  * The age of a page that was created more than NGX_MCDS_SKEW_MAX in the future
  * is unknown; without a correction the page would be fresh until that time
@@ -38,8 +38,9 @@
  * a page that is not cacheable (hit-for-miss) lives from the moment when the
  * worker first sees it.  A purge in the future counts as a purge now.
  *
- * Nothing is remembered before the first page from the future.  The log gets a
- * warning at most once a minute, with the number of such pages.
+ * The worker remembers no pages until it has seen a first one that was created
+ * in the future.  The log gets a warning at most once a minute, with the number
+ * of pages that were created in the future.
  *
  * place is any address that identifies the pool: pages with the same key in
  * different pools are unrelated.

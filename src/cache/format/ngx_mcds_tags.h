@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The tags of a page, as its entry has them, see ngx_mcds_tag.h.
+ * The tags of a page, names by which pages are purged, see ngx_mcds_tag.h: the
+ * list of them in the page's entry.
  */
 
 

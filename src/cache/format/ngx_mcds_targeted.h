@@ -23,9 +23,9 @@
  * Names are in lower case; of duplicates, also on different lines, the last
  * one counts; parameters and unknown names are ignored.  A malformed or
  * negative number counts as 0, stale at once; a number that is too large as
- * 2147483648.  A directive without an argument is set unless its value is
- * "?0"; with any other value a prohibition is set too, but "public" and
- * "must-understand", which permit, are not.
+ * 2147483648.  A directive that takes no argument is set if it has no value or
+ * "?1", and not set if it has "?0".  Any other value sets a directive that
+ * forbids, such as no-store, but not public and must-understand, which permit.
  *
  * A line that is malformed sets "malformed": the header must be ignored then.
  */

@@ -508,7 +508,7 @@ ngx_mcds_variant_coding(ngx_str_t *name)
 
 /*
  * returns 0 if the weight of a coding in Accept-Encoding is 0, such as "q=0" or
- * "q=0.00", or is no number
+ * "q=0.00", or is text that is no number, such as "q=x"
  */
 
 static ngx_uint_t

@@ -39,7 +39,7 @@
 #define NGX_MCDS_MAX_VARIANTS     1024
 
 /*
- * a name in the list of headers that a page varies by which is no header: it
+ * not a header, but a name in the list of headers that a page varies by: it
  * stands for the page's route (its location and final URI), see
  * ngx_http_mcds_route.h
  */
@@ -88,10 +88,11 @@ ngx_int_t ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name);
  * their ends, or in their distribution over lines.  Accept-Encoding counts as
  * the set of "br", "gzip" and "zstd" that the client accepts, regardless of
  * order and of weights above 0.  Accept-Language and Accept-Charset are
- * compared without case (RFC 5646, 2.1.1; RFC 9110, 8.3.2); of Accept the
- * types and the names of parameters are, but not the values of parameters (RFC
- * 9110, 8.3.1).  In these three white space around semicolons is ignored, too.
- * A line with a quoted string is compared as it is.
+ * compared without case (RFC 5646, 2.1.1; RFC 9110, 8.3.2).  In Accept the
+ * types and the names of parameters are compared without case, the values of
+ * parameters with case (RFC 9110, 8.3.1).  In these three headers white space
+ * around semicolons is ignored, too.  A line with a quoted string is compared
+ * with case, and only white space around its commas is ignored.
  */
 
 typedef enum {
@@ -184,8 +185,8 @@ void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);
 
 
 /*
- * the size of the extension of an entry that has the headers which a page
- * varies by, without their names
+ * the size of the extension of an entry that lists the headers which a page
+ * varies by, not counting the names of the headers
  */
 
 #define NGX_MCDS_VARY_EXT         6
@@ -202,17 +203,17 @@ ngx_int_t ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body);
 
 
 /*
- * Sets names to the names of the headers that a page varies by.  They are in
- * one of the extensions, typed fields behind the key, of the entry that lists
- * them; empty if there are none.
+ * Sets *names to the names of the headers that a page varies by, which are in
+ * one of the extensions (typed fields behind the key) of an entry.  Sets an
+ * empty string if the entry has no such extension.
  */
 
 void ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names);
 
 
 /*
- * Returns 1 if the list of a page's variants has the one with this hash; body
- * is the body of the list's entry.
+ * Returns 1 if the list of a page's variants contains the variant with this
+ * hash; body is the body of the list's entry.
  */
 
 ngx_uint_t ngx_mcds_vary_has(ngx_str_t *body, u_char *hash);

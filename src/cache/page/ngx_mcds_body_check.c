@@ -46,9 +46,9 @@ struct ngx_mcds_open_s {
     ngx_queue_t          openers;
     ngx_mcds_snapshot_t *snapshot;
     ngx_uint_t           n;           /* number of the body's first parts that
-                                         are read, into "slots"; of the other
-                                         parts it is only checked whether
-                                         memcached has them */
+                                         are read, into "slots"; the other parts
+                                         are not read, memcached is only asked
+                                         whether it has them */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
     uint32_t             next;        /* number of the body's next part to look
                                          for in memcached */
@@ -67,8 +67,8 @@ static void ngx_mcds_body_check_handler(ngx_event_t *ev);
 
 
 /*
- * the checks under way in this worker whether memcached has all parts of a
- * body
+ * the queue of this worker's checks under way, each of which finds out whether
+ * memcached has all parts of a body
  */
 
 static ngx_queue_t  ngx_mcds_body_checks;
@@ -213,8 +213,9 @@ ngx_mcds_body_looked(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * sets the result of the check whether memcached has all parts of a body: one
- * missing part decides, even if memcached did not answer about another part
+ * adds the result for one part of a body to open->rc, the result for the body:
+ * if a part is missing, NGX_MCDS_NOT_FOUND, even if memcached did not answer
+ * about another part
  */
 
 static void

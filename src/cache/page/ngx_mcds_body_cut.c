@@ -39,8 +39,8 @@ ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     /*
-     * the commands that remove the parts of a body use the server's bulk
-     * connection, to follow the commands that may still be sending these parts
+     * the commands that remove the parts of a body use the same connection as
+     * the parts, the one for large values, so that they arrive after the parts
      */
 
     req.verb = linger ? NGX_MCDS_TOUCH : NGX_MCDS_DELETE;

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parts of pages' bodies in memory, or being read, which requests share.
+ * The parts of pages' bodies that this worker has in memory or is reading from
+ * memcached; requests that need the same part share it.
  */
 
 

@@ -70,10 +70,10 @@ static size_t ngx_mcds_item_size_below(size_t len);
 
 
 /*
- * The lengths of a value that are tried, to learn which memcached accepts.
- * With a key and the item's header they just fit chunks of memcached (252696,
- * 129376 and 66232 bytes), and a -I of 64k, below which memcached does not
- * work.
+ * The lengths of values that are sent to learn which lengths memcached accepts.
+ * With a key and the item's header such a value just fits a chunk of memcached
+ * (252696, 129376 or 66232 bytes); the smallest one also fits an item with the
+ * option -I 64k, below which memcached does not work.
  */
 
 static size_t             ngx_mcds_item_size_levels[] = {

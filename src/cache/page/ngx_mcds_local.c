@@ -512,7 +512,7 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
         snapshot->len = value->len;
         ngx_memcpy(snapshot->data, value->data, value->len);
 
-        /* the queue first: a worker that is killed here leaks no page's copy */
+        /* a copy enters the LRU queue first, so a killed worker leaks none */
 
         ngx_queue_insert_head(&ngx_mcds_local->lru, &snapshot->lru);
         ngx_memory_barrier();

@@ -203,10 +203,10 @@ ngx_uint_t ngx_mcds_local_place(ngx_str_t *key);
 
 /*
  * Returns the value of the purge counter with this number in shared memory
- * (mcds_zone).  The counter is incremented when any worker of this host purges
- * a page with this counter, and so at times when another page is purged.  A
- * copy of a page that memcached has confirmed before the last increment must
- * not be served without asking memcached again.
+ * (mcds_zone).  Many pages share a counter, which is incremented when any
+ * worker of this host purges one of these pages.  A copy of a page that
+ * memcached has confirmed before the last increment must not be served without
+ * asking memcached again.
  */
 
 ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);

@@ -13,8 +13,9 @@
 
 
 /*
- * the tolerance in ms when the times of two items of a page are compared, as
- * each is computed: the time of the response less the time that the origin took
+ * the tolerance, ms, when two items of a page are compared by the times when
+ * the origin was requested: each of these times is computed, as the time of the
+ * response less the time that the origin took
  */
 #define NGX_MCDS_NEWER_SLACK      3
 

@@ -31,8 +31,8 @@ typedef struct ngx_mcds_waiter_s  ngx_mcds_waiter_t;
 typedef enum {
     NGX_MCDS_PAGE_FOUND = 0,      /* the request gets the page, as memcached
                                      has it or as it was just built */
-    NGX_MCDS_PAGE_MISSING,        /* memcached has no page under the key that
-                                     may be used */
+    NGX_MCDS_PAGE_MISSING,        /* memcached has no page under the key, or
+                                     none that requests may use */
     NGX_MCDS_PAGE_FAILED,         /* memcached did not answer the request's
                                      command for the page */
 
@@ -46,9 +46,9 @@ typedef enum {
                                      ms */
     NGX_MCDS_PAGE_TIMEOUT,        /* the request has waited for the page long
                                      enough, or may not wait */
-    NGX_MCDS_PAGE_AGAIN           /* the page that the request waited for had
-                                     been purged before the request came, which
-                                     looks up the page again */
+    NGX_MCDS_PAGE_AGAIN           /* the page was purged or replaced after its
+                                     build began and before this request came:
+                                     the request looks up the page again */
 } ngx_mcds_page_e;
 
 
@@ -285,9 +285,9 @@ ngx_int_t ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter);
 
 /*
  * Returns a snapshot of the variant of a page that a waiter (a request) needs,
- * if another worker of the host has built this variant together with the
- * page's list of headers, at most age ms ago, while memcached did not answer;
- * otherwise NULL.  The reference is the caller's.
+ * if another worker of the host has built this variant, together with the list
+ * of headers that the page varies by, at most age ms ago, while memcached did
+ * not answer; otherwise NULL.  The reference is the caller's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_first(ngx_mcds_waiter_t *waiter,

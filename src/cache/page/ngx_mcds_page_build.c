@@ -146,8 +146,8 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 /*
  * Returns NGX_OK if memcached had another version of the page than the one with
  * the CAS page->base: page->snapshot is the other version.  NGX_DECLINED:
- * memcached has no other version.  NGX_AGAIN: it has, and the worker is reading
- * its value.
+ * memcached has no other version that requests may use.  NGX_AGAIN: memcached
+ * has another version, and the worker is reading its value.
  */
 
 static ngx_int_t
@@ -256,9 +256,10 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 
 
 /*
- * Returns how long the pause without builds of a page lasts that the item of
- * the page's lock tells, ms.  The clock of the host that wrote the item may be
- * ahead: no pause of this host's configuration is longer than backoff_max.
+ * Returns the ms that are left of the pause without builds of a page after a
+ * failed one; the item of the page's lock has the end of the pause.  The clock
+ * of the host that wrote the item may be ahead, so that the result is at most
+ * backoff_max, the longest pause in this host's configuration.
  */
 
 static ngx_msec_t

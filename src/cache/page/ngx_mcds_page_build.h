@@ -2,7 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The steps of the build of a page, see ngx_mcds_page_state.h.
+ * The steps of the build of a page, see ngx_mcds_page_state.h: a request asks
+ * for the page's lock, then builds the page, or waits until another worker or
+ * host has built it.
  */
 
 

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The end of the build of a page, and stores of pages without a build: first
- * the waiting requests get the page, then memcached.
+ * Ends the build of a page, and stores the page in memcached; also stores the
+ * page of a request that is not its builder.  The requests that wait for a
+ * built page get the page before its entry is sent to memcached.
  */
 
 

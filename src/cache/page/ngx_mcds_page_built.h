@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The end of the build of a page, and stores of pages without a build.
+ * Ends the build of a page, and stores the page in memcached; also stores the
+ * page of a request that is not its builder.
  */
 
 
@@ -25,8 +26,8 @@
  * RENEW     STORE, with the body of the page that the entry replaces
  * PASS      the page is not cacheable; the entry is a hit-for-miss mark
  * BACKOFF   the origin has failed: no request builds the page for a while
- * FAILED    without a result, as when the client closed the connection: the
- *           next waiter builds
+ * FAILED    the build has no result, as when the client closed the connection:
+ *           the next waiter builds the page
  */
 
 #define ngx_mcds_build(name, word)  NGX_MCDS_BUILD_##name,
@@ -104,31 +105,31 @@ typedef struct {
     ngx_mcds_value_t       *value;
     ngx_mcds_entry_t       *entry;     /* the page's entry, only with split */
     ngx_mcds_split_t       *split;     /* the page's body in parts, or NULL */
-    ngx_mcds_snapshot_t    *first;     /* variant of the page that was built
-                                          together with this list of headers,
-                                          or NULL */
+    ngx_mcds_snapshot_t    *first;     /* if value is a list of headers that the
+                                          page varies by: the variant that was
+                                          built with it, or NULL */
     uint64_t                cas;
     uint32_t                ttl;       /* the page's time to live in memcached,
-                                          only of a build, seconds; 0: no
-                                          expiry */
+                                          seconds; 0: no expiry */
     ngx_mcds_stored_pt      handler;   /* called when memcached has stored or
                                           refused the page, or NULL */
     void                   *data;
 
-    unsigned                renewed:1; /* only of a build: the page has the body
-                                          of the page that it replaces */
+    unsigned                renewed:1; /* the built page has the body of the
+                                          page that it replaces; ignored if the
+                                          waiter does not build the page */
     unsigned                replace:1;
 } ngx_mcds_storing_t;
 
 
 /*
- * Stores a page in memcached, and ends the waiter's build of the page, if it
- * has one.  The page of a build is stored, unless meanwhile another page was
- * stored or the old page was deleted, and unless memcached is known to refuse
- * its length.  The requests that wait for the page in this worker get it
- * before memcached has replied; a page with a split body, when the parts are
- * stored. Returns NGX_ERROR if out of memory: the build has failed, and the
- * handler is not called.
+ * Stores a page in memcached, and ends the build of the page if the waiter is
+ * its builder.  The page of a build is stored, unless meanwhile another page
+ * was stored or the old page was deleted, and unless memcached is known to
+ * refuse its length.  The requests that wait for the page in this worker get it
+ * before memcached has replied; if the page's body is split, they get the page
+ * when the parts are stored.  Returns NGX_ERROR if out of memory: the build has
+ * failed, and the handler is not called.
  */
 
 ngx_int_t ngx_mcds_page_store(ngx_mcds_waiter_t *waiter,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * ngx_mcds_page_t, of which each worker has one for each key of a page that it
+ * The structure ngx_mcds_page_t, which a worker has once for each page that it
  * knows, and the functions that the files about pages and builds share.
  */
 
@@ -25,9 +25,9 @@ typedef struct ngx_mcds_read_s  ngx_mcds_read_t;
 
 
 struct ngx_mcds_page_s {
-    ngx_mcds_index_node_t  node;       /* node in the index of pages; the index
-                                          may drop the page, which is called
-                                          idle, while it has no references */
+    ngx_mcds_index_node_t  node;       /* node in the index of pages; a page
+                                          without references is idle: the index
+                                          may drop it */
     ngx_uint_t             refs;
 
     ngx_mcds_pool_t       *pool;
@@ -115,8 +115,8 @@ struct ngx_mcds_page_s {
     ngx_msec_t             took;       /* how long the last known build of the
                                           page took, ms; 0: unknown */
     ngx_atomic_uint_t      sequence;
-    uint32_t               number;     /* CRC of the page's key, the same in all
-                                          workers */
+    uint32_t               number;     /* CRC of the page's key, which selects
+                                          the page's counter of ended builds */
 
     uint64_t               held_until; /* time until which requests do not ask
                                           for the page's lock to refresh the
@@ -177,8 +177,10 @@ struct ngx_mcds_page_s {
     unsigned               local:1;    /* this host keeps copies of the page */
     unsigned               named:1;    /* hold.id, the page's id in shared
                                           memory (mcds_zone), is set */
-    unsigned               big:1;      /* the last value of the page, read or
-                                          built, was large */
+    unsigned               big:1;      /* the last value of the page had at
+                                          least NGX_MCDS_BULK bytes: the next
+                                          one is read on the connection for
+                                          large values */
     unsigned               whole:1;    /* the page is read from memcached with
                                           its value */
     unsigned               lock_only:1; /* memcached was asked for the page's

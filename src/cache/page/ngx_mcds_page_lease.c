@@ -15,8 +15,8 @@
 
 
 /*
- * the time, beside twice the pause after a failed build of a page, for which
- * the page's lock keeps the number of failed builds, seconds
+ * after a failed build the page's lock keeps the number of failed builds for
+ * twice the pause without builds, and these seconds in addition
  */
 #define NGX_MCDS_FORGET           10
 
@@ -77,8 +77,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
             /*
              * memcached has given this worker the lock of the page: the pause
-             * after a failed build that the claim in shared memory (mcds_zone)
-             * tells is ignored
+             * after a failed build, which the claim in shared memory
+             * (mcds_zone) shows, is ignored
              */
 
             return NGX_OK;
@@ -122,9 +122,9 @@ ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
 
 
 /*
- * Sets the id of the page's current build, and keeps the id of the build
- * before, for which requests may still wait: the next build may begin before
- * this worker has seen the page that the build before has stored.
+ * Sets the id of the page's current build, and keeps the id of the previous
+ * build, for which requests may still wait: the current build may begin before
+ * this worker has seen the page that the previous build has stored.
  */
 
 void

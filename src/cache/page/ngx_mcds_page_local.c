@@ -44,8 +44,8 @@ static size_t       ngx_mcds_pages_kept;
 
 
 /*
- * returns the size that is counted for a copy of a page, with the memory that
- * is prepared for each header
+ * returns the bytes by which a copy of a page counts towards the limit of this
+ * worker's copies: its value, and the memory that is prepared for each header
  */
 
 static size_t
@@ -121,7 +121,10 @@ ngx_mcds_page_hold(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 }
 
 
-/* gives a page's copy to the other workers, unless the page has been purged */
+/*
+ * puts a page's copy into shared memory (mcds_zone), for the other workers,
+ * unless the page has been purged since memcached was asked for it
+ */
 
 static void
 ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
@@ -136,7 +139,10 @@ ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 void
 ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    /* the copy of the page in shared memory (mcds_zone) keeps its age */
+    /*
+     * the copy, which came from shared memory (mcds_zone), is not put there
+     * again, as its age there would start anew
+     */
 
     (void) ngx_mcds_page_hold(page, snapshot,
                               ngx_mcds_local_purges(page->place));
@@ -154,8 +160,9 @@ ngx_mcds_page_keep_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
     page->mine_purges = purges;
 
     /*
-     * when memcached confirms a copy of this worker for the first time, the
-     * copy in shared memory (mcds_zone) counts as a new one, too
+     * if memcached had not confirmed this worker's copy of the page before, or
+     * not for NGX_MCDS_KEPT, the copy is put into shared memory (mcds_zone)
+     * again, where its age starts anew
      */
 
     if (now - page->mine_asked >= NGX_MCDS_KEPT) {

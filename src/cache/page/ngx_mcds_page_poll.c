@@ -171,8 +171,8 @@ ngx_mcds_page_set_next(ngx_mcds_page_t *page)
 
 /*
  * Checks whether the build by another worker of this host, which requests
- * await, has ended.  Returns NGX_DECLINED if it has, the requests still wait,
- * and no other build has begun, so that memcached is to be asked.
+ * await, has ended.  Returns NGX_DECLINED if that build has ended, the requests
+ * still wait, and no other build has begun, so that memcached is to be asked.
  */
 
 static ngx_int_t

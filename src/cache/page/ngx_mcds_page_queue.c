@@ -170,8 +170,9 @@ ngx_mcds_page_paced_elsewhere(ngx_mcds_page_t *page,
 
 /*
  * Returns the outcome of the lookup of a page, or of the wait for it, for one
- * request.  An unsigned entry that says that the page is not cacheable
- * (hit-for-miss) does not send requests to the origin.
+ * request.  An entry that says that the page is not cacheable (hit-for-miss)
+ * gives NGX_MCDS_PAGE_PASS only if it is signed, in case the request's location
+ * has keys for signatures (mcds_cache_hmac_key).
  */
 
 static ngx_uint_t
@@ -299,8 +300,8 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 
 
 /*
- * Returns 0 for a request without a stale page, which ignores the pause after a
- * failed build of the page, but not the page's lock.
+ * Returns 0 for a request that needs the page and has no stale one: the request
+ * ignores the pause after a failed build of the page, but not the page's lock.
  */
 
 ngx_uint_t

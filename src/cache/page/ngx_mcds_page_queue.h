@@ -54,15 +54,15 @@ ngx_mcds_waiter_t *ngx_mcds_page_first_waiter(ngx_mcds_page_t *page);
 
 
 /*
- * If the request of a waiter has waited for its page, counts that the wait
- * ended as "how", one of NGX_MCDS_ZONE_WAIT_*, says.
+ * If the request of a waiter has waited for its page, counts how the wait has
+ * ended: "how" is one of NGX_MCDS_ZONE_WAIT_*.
  */
 
 void ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how);
 
 
 /*
- * Notes how long a build of the waiter's page took that has ended, ms; see
+ * Notes that a build of the waiter's page has ended, and took "took" ms; see
  * ngx_mcds_pace.h.
  */
 
@@ -116,7 +116,7 @@ ngx_uint_t ngx_mcds_page_old(ngx_mcds_waiter_t *waiter);
 
 /*
  * Returns the outcome for a request that needs a page during the pause after
- * the page's build has failed, and sets waiter->retry.
+ * the page's build has failed.  Sets waiter->retry to the ms left of the pause.
  */
 
 ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_waiter_t *waiter);

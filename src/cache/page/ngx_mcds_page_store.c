@@ -105,8 +105,9 @@ ngx_mcds_store_try(void *data)
 
 
 /*
- * Sends the page to memcached.  If another worker or host has stored the page
- * meanwhile, that version is read only if it may be replaced.
+ * Sends the page to memcached.  If another worker or host has stored a version
+ * of the page meanwhile, the update reads that version only for a page that may
+ * replace it; otherwise the store ends.
  */
 
 static void
@@ -274,8 +275,9 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 
 /*
- * Removes the new parts of the body of a page that was not stored, or not for
- * long.  The parts of a renewed page stay: the page in memcached has them, too.
+ * Removes the new parts of the body of a page that was not stored, or only with
+ * a time to live.  If the page has the body of the version that it replaces,
+ * the parts stay, as that version needs them.
  */
 
 static void
@@ -297,8 +299,8 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 
 /*
  * Lets the page that is being stored replace the version that another worker or
- * host has stored meanwhile, if it may; otherwise ends the store, and that
- * version stays.
+ * host has stored meanwhile: a page just built replaces an invalidated version,
+ * any other page an older one.  Otherwise ends the store: that version stays.
  */
 
 static ngx_int_t
@@ -480,7 +482,7 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 
         /*
          * if pages are signed, the old page's parts are removed only if its
-         * entry was signed: another entry may name the parts of another body
+         * entry was signed: an unsigned one may name the parts of another body
          */
 
         if (store->secrets == NULL || page->cut_signed == store->secrets) {
@@ -512,7 +514,8 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 
 
 /*
- * Returns in *item_id the id of the memcached item that was stored just now.
+ * Returns in *item_id the id of the page's item that memcached has just stored:
+ * the CAS that memcached returned, and the client flags sent with the page.
  */
 
 static void

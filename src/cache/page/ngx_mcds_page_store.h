@@ -21,8 +21,8 @@
 /* the state of storing one page in memcached, from the build to the reply */
 
 typedef struct {
-    ngx_mcds_page_t      *page;        /* the page to store, as this worker
-                                          knows it, referenced */
+    ngx_mcds_page_t      *page;        /* this worker's struct of the page
+                                          to store, with a reference */
     ngx_mcds_snapshot_t  *snapshot;    /* the version of the page to store;
                                           NULL: the parts of its body are not
                                           complete yet */
@@ -59,8 +59,8 @@ typedef struct {
                                           result code of memcached commands, or
                                           0 */
 
-    unsigned              building:1;  /* the page was built: its build ends
-                                          with the store */
+    unsigned              building:1;  /* the store ends a build of the page;
+                                          0: stored without a build */
     unsigned              locked:1;    /* the build of the page has the page's
                                           lock */
     unsigned              replace:1;   /* the page to store also replaces an

@@ -418,8 +418,8 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
     ngx_add_timer(&purge->event, purge->delay);
 
     /*
-     * the intervals between repeated purges grow, as each of them may purge a
-     * page that another server has got since
+     * the intervals between repeated purges grow, as each of them may also
+     * purge a page that was built and stored after the first attempt
      */
 
     purge->delay = ngx_min(purge->delay * 2, NGX_MCDS_PURGE_SELDOM);

@@ -24,13 +24,13 @@
 
 typedef enum {
     /*
-     * NGX_MCDS_PURGE_INVALIDATE: the page is marked as expired since a second,
-     * the tolerance for other hosts' clocks; it may be served stale during a
-     * build; of a page that varies, all variants expire; a page being built is
-     * stored as expired
+     * NGX_MCDS_PURGE_INVALIDATE: the page gets the time of the purge as its
+     * expiry, less a second for other hosts' clocks; it may be served stale
+     * during a build; of a page that varies, all variants expire; a page being
+     * built is stored as expired
      */
     NGX_MCDS_PURGE_INVALIDATE = 0,
-    NGX_MCDS_PURGE_DELETE,          /* the purged page is deleted */
+    NGX_MCDS_PURGE_DELETE,          /* a tombstone replaces the page */
     NGX_MCDS_PURGE_RETIRE           /* the page makes room for others: it
                                        expires in some seconds, in which
                                        requests that have waited for the page

@@ -52,9 +52,9 @@ typedef struct {
     unsigned              running:1;   /* the repeated purge is under way, and
                                           is counted in
                                           ngx_mcds_purge_nrunning */
-    unsigned              looked:1;    /* with NGX_MCDS_PURGE_RETIRE: the purge
-                                          has already looked the page up, and
-                                          does so only once */
+    unsigned              looked:1;    /* with NGX_MCDS_PURGE_RETIRE: the page
+                                          was not found once, and is looked up
+                                          a second and last time */
     ngx_mcds_cut_t        cut;         /* parts of the body of the page that is
                                           deleted */
     ngx_uint_t            found;       /* the kind of item that the purge has

@@ -154,8 +154,9 @@ ngx_mcds_snapshot_result(ngx_mcds_page_t *page, ngx_mcds_result_t *result)
 
 
 /*
- * Returns why a page's entry in memcached is not used, or NULL: the entry is
- * of another version of mcds, or of a build with more features, or too large.
+ * Returns the reason why a page's entry in memcached is not used: it is of
+ * another version of mcds, or of a build with more features, has an invalid
+ * list of headers, or is too large.  Returns NULL if the entry is usable.
  */
 
 static char *

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Bodies that are too large for one item are cut into parts, see
- * ngx_mcds_part.h, which are stored while the body is still being received.
+ * Bodies that are too large for one item of memcached are cut into parts, which
+ * are stored while the body is still being received; see ngx_mcds_part.h.
  */
 
 

@@ -98,9 +98,9 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
 
     /*
      * a server's purge counter starts at the time of its creation, in
-     * milliseconds, so the new value of the counters is the present time at
-     * least: it is not below the start of the counter of a server that is not
-     * asked
+     * milliseconds; the purge sets all counters to the present time at least,
+     * so that their new value is not below the start of a counter on a server
+     * that is not asked
      */
 
     purge->counter = now;
