@@ -41,7 +41,7 @@ typedef struct {
 } ngx_mcds_budget_t;
 
 
-/* a wait of a request for memcached; zeroed at first, and reusable */
+/* one client request's wait for memcached; zeroed at first, and reusable */
 
 struct ngx_mcds_wait_s {
     ngx_queue_t           queue;

@@ -79,7 +79,7 @@ static void ngx_mcds_classic_done(ngx_mcds_steps_t *steps,
     ngx_mcds_result_t *result);
 
 
-/* the operations of this worker that take several steps */
+/* this worker's operations that take several commands (steps) */
 
 static ngx_queue_t  ngx_mcds_classic_queue;
 

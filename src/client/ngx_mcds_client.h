@@ -216,8 +216,9 @@ ngx_int_t ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats);
 
 
 /*
- * Starts the timer that flushes the statistics of this worker, of all families,
- * to shared memory within 50 ms after a change.  Called in each worker.
+ * Starts the timer that flushes all statistics of this worker (of servers,
+ * caches, counters etc.) to shared memory within 50 ms after a change.  Called
+ * in each worker.
  */
 
 void ngx_mcds_pool_stats_start(void);

@@ -24,7 +24,7 @@
 #define NGX_MCDS_FLUSH_INTERVAL   50
 
 
-/* a server's statistics leave out what mcds adds itself: probes and "stats" */
+/* the results of the module's own commands (probes, "stats") are not counted */
 #define ngx_mcds_client_stat_skips(ex)                                        \
     ((ex)->probe || (ex)->verb == NGX_MCDS_STATS)
 

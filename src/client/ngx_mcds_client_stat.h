@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Statistics of servers and operations.
+ * Statistics of memcached servers: counts of operations, replies, failures and
+ * lost connections.
  */
 
 
@@ -63,8 +64,8 @@ void ngx_mcds_client_stat_lost(ngx_mcds_server_t *server, ngx_uint_t rc);
 
 
 /*
- * Records in the statistics that the server's breaker opens or closes.  Returns
- * 1 if the error log is to report the change once for the whole host, see
+ * Records in the statistics that the server's circuit breaker opens or closes.
+ * Returns 1 if this worker is to log the change, once for the whole host, see
  * ngx_mcds_stat_breaker().
  */
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Configuration strings of libmemcached.
+ * Reads the servers and settings of a pool from a libmemcached configuration
+ * string.
  */
 
 

@@ -13,8 +13,8 @@
  * Commands are encoded into out when they are pushed; a posted event at the end
  * of the turn sends all of them at once.  Only the greeting is sent before the
  * server has shown that it supports the meta commands: a server without them
- * would execute the lines of a value as commands.  A server of a classic pool
- * is asked only for its version, as a proxy may close the connection on an
+ * would execute the lines of a value as commands.  If the pool uses the classic
+ * protocol, only "version" is sent, as a proxy may close the connection on an
  * unknown command.
  */
 
@@ -199,8 +199,8 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     if (conn->retired && !conn->flush.posted) {
 
         /*
-         * a posted event frees the connection, which gets no new commands (it
-         * is retired), as the caller may still use it
+         * the connection is retired (it gets no new commands) and now closed; a
+         * posted event frees its memory, as the caller may still use it
          */
 
         ngx_post_event(&conn->flush, &ngx_posted_events);
@@ -433,7 +433,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     pc->log = &conn->log;
     pc->log_error = NGX_ERROR_INFO;
 
-    /* refused connections are logged by the server's breaker, once, not here */
+    /* a refused connection is logged, once, by the server's circuit breaker */
 
     level = conn->log.log_level;
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Private to client/: a server, its connections and their exchanges.
+ * Private to client/: a memcached server, its connections, and the exchanges of
+ * commands and replies on them.
  */
 
 
@@ -153,8 +154,8 @@ struct ngx_mcds_server_s {
     unsigned                hung_up:1;   /* the server closed the connection
                                             instead of a reply to the greeting,
                                             "version" */
-    unsigned                down:1;      /* the breaker is open, or the server
-                                            is down by configuration */
+    unsigned                down:1;      /* the server is down by configuration,
+                                            or its circuit breaker is open */
     unsigned                unsupported:1;
     unsigned                told:1;      /* a failure of the server was logged,
                                             and the server has not replied
@@ -237,7 +238,7 @@ void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 
 /*
  * Closes the connection as ngx_mcds_conn_close() does and counts a failure for
- * the breaker of the server, unless the connection is retired (gets no new
+ * the server's circuit breaker, unless the connection is retired (gets no new
  * commands, as the server's address has changed).
  */
 

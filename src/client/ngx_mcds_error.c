@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Error texts about the configuration of a pool.
+ * Formats error texts about the configuration of a pool of memcached servers.
  */
 
 

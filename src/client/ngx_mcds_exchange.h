@@ -29,9 +29,10 @@ void ngx_mcds_exchange_submit(ngx_mcds_server_t *server,
 
 /*
  * Creates an exchange, a command and its reply, with the key of the request.
- * This and the next function are the halves of ngx_mcds_exchange_submit(), for
- * a caller that needs the key in between, or marks the exchange as a probe.
- * Returns NULL if out of memory.
+ * Followed by ngx_mcds_exchange_start() it does the same as
+ * ngx_mcds_exchange_submit(); before the start, the caller can use the key to
+ * choose the server, or mark the exchange as a probe.  Returns NULL if out of
+ * memory.
  */
 
 ngx_mcds_exchange_t *ngx_mcds_exchange_create(ngx_mcds_pool_t *pool,

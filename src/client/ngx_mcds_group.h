@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Private to client/: an operation on replicas, the group, and its operations
- * on the servers, the legs.
+ * Private to client/: a group is an operation on all replicas of a key; each
+ * leg of the group is the operation on one of the servers.
  */
 
 
@@ -80,8 +80,9 @@ struct ngx_mcds_group_s {
                                             first */
     ngx_uint_t             asked;        /* number of replicas asked for the
                                             value so far */
-    ngx_uint_t             rc;           /* the result code of the replicas that
-                                            has the highest rank so far */
+    ngx_uint_t             rc;           /* the operation's result code so far:
+                                            of the replicas' codes, the one with
+                                            the highest rank */
     ngx_uint_t             rank;
     uint64_t               cas;          /* CAS value from the leader, the
                                             replica changed first; or 0 */

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Operations and their results.
+ * Links an operation with the client's pointer to it, ends or cancels it, and
+ * passes its result to its handler.
  */
 
 

@@ -36,9 +36,9 @@ typedef struct {
     ngx_str_t             suffix;       /* text appended to the key, or empty */
 
     /*
-     * the place of a page, as ngx_mcds_place() has returned it, or 1 plus the
-     * index that ngx_mcds_first() has returned; 0: the key determines the
-     * server
+     * the server to use, with replicas the first one, as its index in the pool
+     * plus 1: the result of ngx_mcds_place(), or 1 plus that of
+     * ngx_mcds_first(); 0: the key determines the server
      */
     ngx_uint_t            place;
 
@@ -109,13 +109,14 @@ typedef struct {
                                            servers */
     unsigned              single:1;     /* the item is stored on one server, not
                                            on replicas */
-    unsigned              every:1;      /* SET, ADD and INCR are done only if
-                                           all replicas have done them */
+    unsigned              every:1;      /* SET, ADD and INCR succeed only if all
+                                           replicas have executed them */
     unsigned              page:1;       /* the key is that of a page, see
                                            ngx_mcds_key.h */
-    unsigned              movable:1;    /* a page or its lock, which with
-                                           "eject" moves while its server is
-                                           down */
+    unsigned              movable:1;    /* the key is that of a page or its
+                                           lock: with pool->eject, the key moves
+                                           to another server while its own
+                                           server is down */
 } ngx_mcds_request_t;
 
 
@@ -164,7 +165,10 @@ struct ngx_mcds_op_s {
     /* the address of the client's pointer to this operation, or NULL */
     ngx_mcds_op_t       **link;
 
-    /* link in the queue of operations that failed at once */
+    /*
+     * link in the queue of operations that failed at once, or of those that
+     * an exiting worker has abandoned
+     */
     ngx_queue_t           queue;
 
     ngx_uint_t            rc;           /* result code of an operation that
@@ -188,10 +192,10 @@ struct ngx_mcds_op_s {
  * had closed it as idle, or the client gives it up on account of a value that
  * is too large.
  *
- * The result is DOWN, from a posted event, while the server's breaker is open;
- * BUSY if too many operations are pending or memory is exhausted.  No operation
- * takes longer than the pool's timeout, except on replicas with a leader, see
- * ngx_mcds_replica.h.
+ * The result is DOWN, from a posted event, while the server's circuit breaker
+ * is open; BUSY if too many operations are pending or memory is exhausted.  No
+ * operation takes longer than the pool's timeout, except on replicas with a
+ * leader, see ngx_mcds_replica.h.
  */
 
 void ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
@@ -208,27 +212,30 @@ void ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 void ngx_mcds_cancel(ngx_mcds_op_t *op);
 
 
-/* 1 if the operation is active: its handler is still to be called */
+/*
+ * 1 if the operation is active: its handler is still to be called, or an
+ * exiting worker has abandoned the operation and will not call the handler
+ */
 
 #define ngx_mcds_op_active(op)                                                \
     ((op)->link != NULL || (op)->queue.next != NULL)
 
 
 /*
- * With pool->eject: returns 1 if the server of the request's key is down, so
- * that the operation would go to another server, whose changes the first one
- * does not have when it returns.  A server that is down by configuration does
- * not return.  While the server of a key is down by configuration, and any
- * other server is ejected, it is unknown whether the key has moved: the result
- * is 1.
+ * With pool->eject and req->movable: returns 1 if the server of the request's
+ * key is down, so that the operation would go to another server; when the key's
+ * own server is up again, it lacks the changes made on the other one.  A server
+ * that is down by configuration never comes up: for its keys the result is 0,
+ * or 1 while another server is ejected, as the keys may have moved then.
  */
 
 ngx_uint_t ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
 
 
 /*
- * Returns 1 if the server of the request's key or, with replicas, one of its
- * servers is down.  A server that is down by configuration does not count.
+ * Returns 1 if the server of the request's key is down or, with replicas, any
+ * server that holds a replica of the key.  A server that is down by
+ * configuration does not count.
  */
 
 ngx_uint_t ngx_mcds_down(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
@@ -264,8 +271,9 @@ ngx_uint_t ngx_mcds_disabled(ngx_mcds_pool_t *pool, ngx_uint_t n);
 
 
 /*
- * Returns the current place of a page, for "place" of its requests: the index
- * of its server in the pool plus 1; with replicas that of the first server.
+ * Returns the index in the pool of the server that now holds a page, plus 1;
+ * with replicas that of the first server.  The result is a value for the field
+ * "place" of ngx_mcds_request_t.
  */
 
 ngx_uint_t ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The commands of a connection: encoded when they are pushed, sent together at
- * the end of the turn.
+ * The commands of a connection are encoded when they are pushed into its
+ * buffers, and sent together at the end of this turn of the event loop.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Probes: whether a server that is down replies again.
+ * Probes a server that is down, to find out when it replies again.
  */
 
 
@@ -33,8 +33,8 @@ ngx_mcds_server_probe_handler(ngx_event_t *ev)
 
     /*
      * an earlier probe may still be under way: one on a connection to an
-     * address that the server had before, or one that was sent when the breaker
-     * was open the last time
+     * address that the server had before, or one that was sent when the
+     * server's circuit breaker was open the last time
      */
 
     ngx_mcds_cancel(&server->probe_op);

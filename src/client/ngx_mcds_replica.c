@@ -335,8 +335,9 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
     case NGX_MCDS_PROTOCOL:
 
         /*
-         * it is unknown whether the server has executed the command; that is
-         * the operation's result if all servers must do it, or none has replied
+         * it is unknown whether the server has executed the command: rc becomes
+         * the result of the operation if all servers must execute the command,
+         * or none has replied
          */
 
         return all ? 8 : 2;

@@ -11,15 +11,16 @@
  *    +--------------------------------------+ high has counted on, or a
  *                                             server did not reply
  *
- * Two hosts that create a counter at the same moment look the same: each may
- * reach another replica first, and find the other replica behind by the
- * increments on their way.  So low is raised to the value that high had before
- * the wait, when all these increments must have arrived.  Increments during the
- * wait are missing then, but none counts twice; the next wait may have none.  A
- * number that is smaller or missing after the wait was set, deleted or
- * decremented, and is left alone.
+ * The replicas also differ for a moment if two hosts create the counter at the
+ * same time: a host that reaches "high" first finds "low" without increments
+ * that are still on their way.  So "low" is raised only after a wait, in which
+ * these increments must have arrived, and to the value that "high" had before
+ * the wait: "low" then lacks the increments made during the wait, but none
+ * counts twice; during the next wait there may be none.  If a number is smaller
+ * or missing after the wait, the counter was set, deleted or decremented, and
+ * is left alone.
  *
- * A worker levels a counter on a low server only once at a time.
+ * A worker raises a counter on a replica only once at a time.
  */
 
 
@@ -88,7 +89,10 @@ typedef struct {
      */
     ngx_mcds_request_t     req;
 
-    /* the next three values are from before the wait for late increments */
+    /*
+     * seen, least and was_there are from before the wait, in which increments
+     * that are still under way arrive on both replicas
+     */
 
     uint64_t               seen;         /* value of the counter on "high", the
                                             replica to copy */
@@ -277,8 +281,9 @@ ngx_mcds_level_read(ngx_mcds_level_t *level, ngx_mcds_level_side_t *side,
 
 
 /*
- * The counter is read on the replica "high" after "low": a decrement seen on
- * "low" has then reached "high", too.
+ * Takes the number of the counter on "low", the replica to raise, and then
+ * reads it on "high", the replica to copy: in this order, a decrement seen on
+ * "low" has reached "high", too.
  */
 
 static void

@@ -508,7 +508,7 @@ ngx_mcds_resolve_next(ngx_mcds_server_t *server)
         return;
     }
 
-    /* the server's other connection shows that the address is reachable */
+    /* a ready connection of the server shows that its address is reachable */
 
     if ((server->control && server->control->state == NGX_MCDS_CONN_READY)
         || (server->bulk && server->bulk->state == NGX_MCDS_CONN_READY))

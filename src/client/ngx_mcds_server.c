@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The health of a server: its breaker and probes.
+ * The health of a server: its circuit breaker, and the timer of its probes.
  */
 
 

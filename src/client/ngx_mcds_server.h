@@ -30,13 +30,13 @@ ngx_int_t ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
 
 /*
  * Records a failure of the server: a connection could not be made, was lost
- * with pending operations, or timed out.  May open the breaker.
+ * with pending operations, or timed out.  May open its circuit breaker.
  */
 
 void ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc);
 
 
-/* Records a reply of the server; closes its breaker. */
+/* Records a reply of the server; closes its circuit breaker. */
 
 void ngx_mcds_server_answered(ngx_mcds_server_t *server);
 
@@ -52,7 +52,7 @@ ngx_uint_t ngx_mcds_server_level(ngx_mcds_server_t *server, ngx_uint_t level);
 
 /*
  * Records that the server does not support the protocol, or refuses the user;
- * text is the server's reply, for the log.  Opens the breaker.
+ * text is the server's reply, for the log.  Opens its circuit breaker.
  */
 
 void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
@@ -85,7 +85,10 @@ void ngx_mcds_usage_line(ngx_mcds_server_t *server, ngx_str_t *name,
     ngx_str_t *value);
 
 
-/* Formats an error text about the configuration of a pool, in pool memory. */
+/*
+ * Returns an error text about the configuration of a pool of servers, formatted
+ * in memory of cf->pool, or "out of memory" if there is none.
+ */
 
 char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
 

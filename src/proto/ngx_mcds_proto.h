@@ -65,10 +65,10 @@ typedef enum {
                                              expires; -1: never */
 #define NGX_MCDS_FLAGS            0x08    /* flag f: the client flags of the
                                              item */
-#define NGX_MCDS_OPAQUE           0x10    /* flag O: the opaque of the command,
-                                             in a reply only */
-#define NGX_MCDS_KEY              0x20    /* flag k: the key of the item, in a
-                                             reply only */
+#define NGX_MCDS_OPAQUE           0x10    /* flag O: the opaque that a reply
+                                             echoes; unused in "want" */
+#define NGX_MCDS_KEY              0x20    /* flag k: the key that a reply
+                                             echoes; unused in "want" */
 
 
 typedef struct {
