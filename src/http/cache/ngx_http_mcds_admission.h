@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Protects the origin from a cache stampede beyond the lock: back-off after
- * failures, early refreshes, lifetimes with jitter, pages that are stored only
- * after some uses, or not at all.
+ * Protects the origin from a cache stampede, in addition to mcds_cache_lock:
+ * back-off after failures, early refreshes, lifetimes with jitter, pages that
+ * are stored only after some uses, or not at all.
  */
 
 
@@ -65,9 +65,9 @@ void ngx_http_mcds_admission_hurry(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Sets up ctx->waiter, by which the request waits for its page, for
- * mcds_cache_local: whether copies of pages on this host are served, and for
- * how long.
+ * Copies the settings of mcds_cache_local (whether copies of pages on this host
+ * are served, and for how long) into ctx->waiter, by which the request waits
+ * for its page.
  */
 
 void ngx_http_mcds_admission_local(ngx_http_mcds_cache_ctx_t *ctx,

@@ -597,16 +597,16 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
 
 
 /*
- * A conditional request, or a request for a range, cannot fill the cache,
- * since the build needs the whole page.  So a detached copy of the request
- * builds, and the request waits for the build like any other request; if the
- * page turns out to be uncacheable, the response is for this request alone,
- * see ngx_http_mcds_own.h.
+ * A HEAD request, a conditional request, or a request for a range, cannot fill
+ * the cache, since the build needs the whole page.  So a detached copy of the
+ * request builds, and the request waits for the build like any other request;
+ * if the page turns out to be uncacheable, the response is for this request
+ * alone, see ngx_http_mcds_own.h.
  *
- * A request that has found a streamed page, one that is sent in parts, also
- * lets a copy build if that page may be served after a failure, or confirmed by
- * a 304: a streamed page cannot replace the origin's response, see
- * ngx_http_mcds_instead_body(), but can be served when the build has ended.
+ * A detached copy also builds if the request has found a streamed page (one
+ * that is sent in parts), which may be served after a failure, or confirmed by
+ * a 304: ngx_http_mcds_instead_body() cannot put a streamed page in place of
+ * the origin's response, but the request can serve it when the build has ended.
  */
 
 static ngx_int_t

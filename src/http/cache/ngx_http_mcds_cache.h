@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages: the configuration of the cache, and the context of a request.
+ * The page cache: its configuration, and the data that it keeps for a request.
  */
 
 
@@ -108,8 +108,8 @@ typedef struct ngx_http_mcds_compress_s    ngx_http_mcds_compress_t;
 
 typedef struct {
     /*
-     * the sites of the server blocks, which begin the keys of their pages,
-     * ngx_http_mcds_site_t *
+     * the sites of the server blocks, ngx_http_mcds_site_t *; the name of a
+     * site is the first part of the keys of its pages
      */
     ngx_array_t                 sites;
 } ngx_http_mcds_cache_main_t;
@@ -163,7 +163,7 @@ struct ngx_http_mcds_cache_conf_s {
     ngx_uint_t                  cache_methods;
     ngx_array_t                *cache_bypass;
     ngx_array_t                *no_cache;
-    /* names of session cookies, whose requests are not cached, ngx_str_t */
+    /* names of session cookies: requests with one are not cached, ngx_str_t */
     ngx_array_t                *session_cookies;
     /*
      * names of headers that proxies add, such as X-Forwarded-Host, ngx_str_t;
@@ -324,10 +324,9 @@ typedef struct {
                                               that a slow client gets */
     ngx_chain_t                **detached_last;
     ngx_chain_t                 *detach_free;
-    ngx_event_t                 *attached; /* timer of a slow client that delays
-                                              the build of its page: then
-                                              another request builds the page;
-                                              or NULL */
+    ngx_event_t                 *attached; /* timer after which the page is no
+                                              longer stored from this response,
+                                              as its client is slow; or NULL */
     unsigned                     limited:1;  /* the upstream stays buffered, as
                                                 its rate is limited */
 } ngx_http_mcds_tee_ctx_t;
@@ -426,17 +425,15 @@ struct ngx_http_mcds_cache_ctx_s {
     /* status of the upstream's response, if an error page replaces it */
     ngx_uint_t                   failed_status;
     /*
-     * attempts of upstreams, elements of r->upstream_states, until an error
-     * page replaced the response
+     * number of elements that r->upstream_states, the attempts of upstreams,
+     * had when an error page replaced the response
      */
     ngx_uint_t                   failed_tries;
 
-    unsigned                     main:1;      /* this is the cache's context of
-                                                 a main request or of the
-                                                 refresh, in the background, of
-                                                 a page that a main request has
-                                                 asked for; not of a subrequest
-                                                 */
+    unsigned                     main:1;      /* 1: the context is that of a
+                                                 main request, or of the
+                                                 background refresh of its
+                                                 page; 0: of a subrequest */
     unsigned                     routed:1;    /* the request has reached the
                                                  location that responds, where
                                                  its route through the
@@ -619,9 +616,10 @@ ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
 /*
  * Decides, in the location that responds, whether a request is served from the
  * cache, when memcached has answered all its lookups.  NGX_AGAIN: another
- * reply is to come; NGX_OK: serve ctx->snapshot; NGX_DONE: run the content
- * handler, which does not ask the origin; NGX_DECLINED: run the content
- * handler; otherwise an HTTP status to respond with.
+ * reply is to come; NGX_OK: serve ctx->snapshot; NGX_DONE: r->content_handler
+ * was set, to send the response that a detached copy of the request has got;
+ * NGX_DECLINED: ask the origin, by the location's content handler; NGX_ERROR:
+ * out of memory; otherwise an HTTP status to respond with.
  */
 
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
@@ -669,8 +667,8 @@ ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * the status of the response that an error page replaces, or nginx's own status
- * if the upstream has not responded; 0: unknown
+ * returns the status of the response that an error page replaces, or the status
+ * that nginx has set if the upstream has not responded; 0: unknown
  */
 
 ngx_uint_t ngx_http_mcds_replaced_status(ngx_http_request_t *r,

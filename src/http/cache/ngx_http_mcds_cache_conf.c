@@ -27,8 +27,8 @@
 #define NGX_HTTP_MCDS_HEURISTIC_MAX  86400
 
 /*
- * the defaults of mcds_cache_grace, for which stale pages are served,
- * milliseconds: for lifetimes set by the configuration, and by the origin
+ * the default times in which mcds_cache_grace permits stale pages to be served,
+ * milliseconds: after a lifetime set by the configuration, or by the origin
  */
 #define NGX_HTTP_MCDS_GRACE          86400000
 #define NGX_HTTP_MCDS_GRACE_ORIGIN   3600000

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The context of a request in the cache.
+ * The context of a request in the cache: creates it, sets its state, and finds
+ * the status of the response that an error page has replaced.
  */
 
 
@@ -81,8 +82,9 @@ ngx_http_mcds_replaced_status(ngx_http_request_t *r,
     }
 
     /*
-     * the status of the upstream's last attempt counts, which nginx itself sets
-     * if the upstream has not responded, not a status set for the error page
+     * the status of the upstream's last attempt counts, rather than the status
+     * of the error page; if the upstream has not responded, nginx itself has
+     * set the status of the attempt
      */
 
     if (ctx->replaced && status >= NGX_HTTP_BAD_REQUEST) {

@@ -3,7 +3,8 @@
  * Copyright (C) mcds authors
  *
  * The cache in the precontent phase: looks the page up in the first location
- * of the request, and decides in the location that responds.
+ * of the request, and decides in the location that responds whether to serve
+ * the page or to ask the origin.
  */
 
 

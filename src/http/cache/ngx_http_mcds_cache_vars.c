@@ -300,8 +300,8 @@ ngx_http_mcds_cache_vars_forward(u_char *p, ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     /*
-     * Cache-Status has no "fwd": the request was refused, after a wait or for
-     * only-if-cached, and was not forwarded.
+     * Cache-Status has no "fwd": the request was refused, by 503 as the page
+     * was not built, or by 504 for only-if-cached, and was not forwarded.
      */
 
     if (ctx->state == NGX_HTTP_MCDS_STATE_REFUSE) {

@@ -5,11 +5,11 @@
  * mcds_cache_compress: pages are compressed when they are stored, and sent
  * compressed to clients that accept the coding.
  *
- * Whether a client gets the compressed page is decided in two steps.  When the
- * header of the response is made, the compressed page is only offered; the
- * header describes the page without its coding.  In the place of nginx's gzip
- * filter, behind the filters that change bodies, the compressed page is taken
- * if none of these filters has changed the body; the body is sent accordingly.
+ * mcds decides in two steps whether a client gets the compressed body.  When
+ * it makes the header of the response, which describes the body as it is after
+ * decompression, mcds only notes whether the client accepts the coding.  Then
+ * the coding filter, in the place of nginx's gzip filter, behind the filters
+ * that change bodies, sends the body compressed if none of them changes it.
  */
 
 

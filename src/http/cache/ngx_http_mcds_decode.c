@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages that are stored compressed: decides whether a page is offered
- * compressed to a client, and else decompresses the body of the page into a few
- * buffers as the client reads.
+ * Pages that are stored compressed: checks whether a client accepts the coding
+ * of a page; if the page is not sent compressed, decompresses its body into a
+ * few buffers as the client reads.
  */
 
 
@@ -43,9 +43,9 @@ struct ngx_http_mcds_decode_s {
     ngx_http_mcds_cache_ctx_t  *ctx;
     ngx_mcds_decoder_t         *decoder;
     ngx_str_t                   in;
-    ngx_mcds_body_part_t       *part;      /* part of the stored body that
-                                              "in", the bytes to decompress,
-                                              points into, or NULL */
+    ngx_mcds_body_part_t       *part;      /* part of the stored body that has
+                                              the bytes "in", which are to be
+                                              decompressed, or NULL */
 
     ngx_http_mcds_room_t        rooms[NGX_HTTP_MCDS_DECODE_BUFS];
     size_t                      turn;      /* bytes that may still be

@@ -410,8 +410,9 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         }
 
         /*
-         * a filter that appends to the page served in place of the response
-         * may send the last buffer of the response itself
+         * while the page is sent in place of the response, buffers pass: a
+         * filter that appends to a body, such as addition, may send the last
+         * buffer through all filters
          */
 
         ctx->instead_passing = 1;
@@ -537,8 +538,8 @@ ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 /*
  * Returns 1 if the data of an origin's response may be held back.  A background
  * refresh of a page ends when its upstream ends, so its data may be held only
- * if there is no event pipe in between.  A buffer with flags is never held: it
- * may be the last.
+ * if the upstream is unbuffered, without an event pipe.  A buffer with flags is
+ * never held: it may be the last.
  */
 
 static ngx_uint_t
@@ -601,10 +602,10 @@ ngx_http_mcds_hold_handler(void *data)
 
 
 /*
- * Limits the bytes of responses that all slow clients together have not read.
- * Above the limit, a client slows down its upstream, as without a cache, and
- * with it the requests that wait for the page: a client that does not read in
- * time no longer builds the page.
+ * Returns 1 if a slow client may get a copy of the response's data.  The copies
+ * for all slow clients together are limited: above the limit, a client slows
+ * down its upstream, as without a cache, and delays the requests that wait for
+ * the page.  After NGX_HTTP_MCDS_ATTACHED ms, its request gives up the build.
  */
 
 static ngx_uint_t
@@ -675,7 +676,7 @@ ngx_http_mcds_attach_handler(ngx_event_t *ev)
         ngx_http_mcds_store_leave(ctx);
     }
 
-    /* the data held back for the store goes to the client now */
+    /* the client now gets the data that was held back for memcached */
 
     if (ctx->tee.held) {
         ngx_http_mcds_hold_handler(ctx);
@@ -941,9 +942,9 @@ ngx_http_mcds_limited(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 /*
  * Returns 1 if the client of a request that builds a page has left, and the
  * build goes on without the client, as proxy_ignore_client_abort says, until
- * the response is stored.  A client that is attached, see
- * ngx_http_mcds_may_detach(), still has buffers of the upstream, which nothing
- * would free: its build ends.
+ * the response is stored.  The build ends if ctx->tee.attached is set: the
+ * buffers of the upstream that were passed on to the client, and not copied,
+ * would never be freed.
  */
 
 static ngx_uint_t

@@ -78,8 +78,8 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     name = ngx_http_mcds_forwarded_pass(r, &ctx, NULL);
 
     /*
-     * If one forwarding header contradicts nginx, those that only repeat what
-     * nginx knows are written, too: an application may obey one of them.
+     * If one forwarding header contradicts nginx, *text also gets the headers
+     * that only repeat what nginx knows: an application may obey one of them.
      */
 
     if (!ctx.differ) {
@@ -95,8 +95,8 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ctx.last = p;
 
     /*
-     * the forwarding headers, such as X-Forwarded-Host, are written in the
-     * order of their names, whatever their order in the request
+     * *text gets the forwarding headers, such as X-Forwarded-Host, in the order
+     * of the list of their names, whatever their order in the request
      */
 
     while (name) {
@@ -110,10 +110,10 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * Writes the forwarding headers with this name, such as X-Forwarded-Host, and
- * returns the next name; or, if name is NULL, adds up the sizes of all
- * forwarding headers, notes whether one of them contradicts nginx, and returns
- * the first name.
+ * Copies the request's forwarding headers that have the name "name", such as
+ * X-Forwarded-Host, to ctx->last, and returns the next name.  If name is NULL,
+ * adds up the sizes of all forwarding headers, notes whether one of them
+ * contradicts nginx, and returns the first name.
  */
 
 static ngx_str_t *

@@ -3,8 +3,8 @@
  * Copyright (C) mcds authors
  *
  * Request headers that override the method, the host or the scheme for the
- * application, so that its response belongs to another request than that of
- * nginx.
+ * application, so that the application answers another request than the one
+ * that nginx sees.
  */
 
 

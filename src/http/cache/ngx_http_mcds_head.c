@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * RFC 9111, 4.3.5: the response to a HEAD request that goes to the origin
- * although its page is stored, since the request does not accept the page, or
- * since the page must not be served any more.
+ * RFC 9111, 4.3.5: compares the origin's response to a HEAD request with the
+ * stored page, which the request did not accept, or which must not be served
+ * any more.  The response may invalidate the page, or renew it.
  */
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The response to a HEAD request that goes to the origin although its page is
- * stored.
+ * Compares the origin's response to a HEAD request with the stored page, which
+ * the response may invalidate or renew.
  */
 
 

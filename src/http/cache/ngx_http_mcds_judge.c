@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * A list of judges decides on a page; each of them knows one rule.  Their
- * order is that of trust: a page that is not signed counts for nothing; then
- * purges may expire the page; then the directives of the request and the
- * lifetime apply to the result.
+ * Decides whether a page may be served.  Each function in ngx_http_mcds_judges
+ * checks one rule, in this order: a page that is not signed as required is not
+ * used; then purges may expire the page; then the directives of the request
+ * and the lifetime apply to the result.
  *
  * A page from a lookup is judged by the current time.  A page that the request
  * has waited for is valid if it would have been valid when the request came.
@@ -129,9 +129,9 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 /*
  * Judges the entry that was found in memcached by its kind (a page, or an entry
- * that says that the page was purged or is not cacheable) and its signature.  A
- * signed list of variants was followed before, so a list that is found here is
- * not signed.
+ * that says that the page was purged or is not cacheable) and its signature.
+ * If the entry is a list of the page's variants, it is not signed, since the
+ * lookup follows a signed list to a variant.
  */
 
 static ngx_uint_t

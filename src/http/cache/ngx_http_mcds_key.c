@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The key of a page.
+ * Makes the key of a page from the request, by default or by mcds_cache_key.
  */
 
 
@@ -132,8 +132,8 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
  * Makes the default key of a page: scheme, host with the port that the client
  * has named, and the URI as the client wrote it, except for arguments that
  * mcds_cache_key_args leaves out or sorts.  A subrequest has only the URI that
- * it was created with; if this URI was rewritten before the lookup, no text
- * distinguishes its pages, and the subrequest is not cached.
+ * it was created with; if this URI was rewritten before the lookup, nginx no
+ * longer has it, and the subrequest is not cached.
  */
 
 static ngx_int_t
@@ -494,8 +494,8 @@ ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf, u_char *p,
     ngx_uint_t   i;
 
     /*
-     * With "only=" of mcds_cache_key_args, arguments stay in the page's key
-     * whose names the origin may take for one of the list: "p%61ge", "Page",
+     * With "only=page" of mcds_cache_key_args, an argument also stays in the
+     * page's key if the origin may take its name for "page": "p%61ge", "Page",
      * and "page[]" or ".page", which PHP converts.
      */
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The key of a page.
+ * Makes the key of a page from the request, by default or by mcds_cache_key.
  */
 
 

@@ -2,12 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- *   key ---> list of names, generation ---> key:vary:generation:values
+ *   key ---> header names, generation ---> key:vary:generation:values
  *
- * A request that finds a list of variants under the key of its page moves on
- * to the variant of its own values, which is then a page like any other, with
- * its own lock, waiters and refreshes.  For the next request, this worker
- * knows the list, and looks up the list and the variant at once.
+ * Under the key of its page, a request may find a list of variants, with the
+ * names of the headers in Vary.  It then looks up the variant for its own
+ * values of these headers, which is a page like any other, with its own lock,
+ * waiters and refreshes.  For the next request, this worker knows the list, and
+ * looks up the list and the variant at once.
  *
  * If a response has a Vary header, and no list is stored, the response is
  * stored as a variant, and then the list is stored in place of the page: the
@@ -362,8 +363,8 @@ ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * serves the request with the first variant of the page, for which a build has
- * just made the list of variants, if the request needs that variant
+ * serves the request with list->first, the variant that a build has just made
+ * together with the page's list of variants, if the request needs that variant
  */
 
 static ngx_int_t
@@ -422,8 +423,8 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * finds the response for which another worker of this host has made a page's
- * list of variants, if memcached could store neither response nor list
+ * finds the variant that another worker of this host has built together with
+ * the page's list of variants, if memcached could store neither of them
  */
 
 static ngx_int_t
@@ -456,7 +457,7 @@ ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* makes a list of variants the one that the request uses */
+/* makes "list" the list of variants that the request uses */
 
 static void
 ngx_http_mcds_lookup_take(ngx_http_mcds_cache_ctx_t *ctx,

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Looks up the entry that a request judges: that of its page or, by the page's
- * list of variants, that of a variant.
+ * Looks up the entry of a request's page or, if the entry is a list of the
+ * page's variants, the entry of the variant that the request needs.
  */
 
 

@@ -633,10 +633,11 @@ ngx_http_mcds_own_send(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
 
 
 /*
- * Removes the conditions of the request that do not apply to the response, as
- * for a stored page.  The response is the origin's to this request, so If-Match
- * and If-Unmodified-Since do count, but the latter must be one date, without
- * If-Match, and the response must have Last-Modified (RFC 9110, 13.1.4).
+ * Removes the conditions of the request that do not apply to the response.  The
+ * response is the origin's to this request, so, unlike for a stored page,
+ * If-Match counts, and so does If-Unmodified-Since if it is a valid date, the
+ * request has no If-Match, and the response has Last-Modified (RFC 9110,
+ * 13.1.4).
  */
 
 static void

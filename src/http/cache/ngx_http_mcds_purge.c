@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_purge_api: in a location with a cache, requests that purge the page of
- * their own URI; or a location of its own, in which the arguments name the
- * pages.
+ * mcds_purge_api: in a location with a cache, a request purges the page of its
+ * own URI; in a location with "mcds_purge_api on", it purges the pages that its
+ * arguments name.
  */
 
 
@@ -43,9 +43,9 @@ typedef struct {
                                                 in the memory of the request */
     ngx_str_t                     name;      /* for a key: the key with the name
                                                 of its site */
-    ngx_uint_t                    other;     /* 1: the key is the one with the
-                                                other scheme, "http" or
-                                                "https" */
+    ngx_uint_t                    other;     /* 1: the page's key with "http"
+                                                replaced by "https", or the
+                                                reverse */
     ngx_uint_t                    found;     /* the kind of item that the purge
                                                 has found in memcached,
                                                 ngx_mcds_purged_e */

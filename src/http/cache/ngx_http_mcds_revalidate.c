@@ -694,7 +694,7 @@ ngx_http_mcds_same_response(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
 }
 
 
-/* takes the next header of a stored page that is not Date */
+/* takes the next header of a stored page, but skips Date */
 
 static ngx_int_t
 ngx_http_mcds_next_header(ngx_str_t *headers, ngx_str_t *name,
@@ -825,8 +825,8 @@ ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
 
 
 /*
- * returns the failures of the origin, as mcds_cache_use_stale has them, that
- * match the response; 0: none
+ * returns the bits of mcds_cache_use_stale for the failure of the origin that
+ * the response shows, or 0 if the response is no such failure
  */
 
 static ngx_uint_t

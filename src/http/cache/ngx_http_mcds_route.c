@@ -94,10 +94,10 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 #if (NGX_PCRE)
 
 /*
- * Returns the number of locations beside this one that come before it and have
- * the same regular expression.  One of them has "~" and the other one "~*",
- * which nginx does not keep in the location: if both had the same, nginx would
- * never choose the second one.
+ * Returns the number of locations beside "conf" that come before it in the
+ * configuration and have the regular expression "regex", too.  Such locations
+ * differ from conf in "~" or "~*", which nginx does not keep in a location: of
+ * two locations with equal expressions, nginx never chooses the second one.
  */
 
 static ngx_uint_t
@@ -274,9 +274,10 @@ ngx_http_mcds_route_plain(ngx_http_request_t *r,
 
 
 /*
- * Cuts the client's own arguments, to which nginx has added others, off args:
- * they are part of the page's key, unless mcds_cache_key_args leaves them out.
- * Returns 0 if nginx has removed them.
+ * Cuts the arguments of the client, "asked", off args, so that args has only
+ * those that nginx has added: the client's arguments are in the page's key,
+ * unless mcds_cache_key_args leaves them out.  Returns 0 if nginx has removed
+ * the client's arguments.
  */
 
 static ngx_uint_t

@@ -31,7 +31,7 @@
 /*
  * Call this when a location is merged: computes the part that the location adds
  * to a request's route, its way through the locations.  Hosts with equal
- * configurations compute the same.
+ * configurations compute equal routes.
  */
 
 void ngx_http_mcds_route_merge(ngx_conf_t *cf,
@@ -56,9 +56,9 @@ ngx_int_t ngx_http_mcds_route_here(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Copies the route of a request, its way through the locations, to ctx, which
- * is the context of r, its detached copy.  Returns NGX_OK, or NGX_ERROR when
- * out of memory.
+ * Copies the route of a request, its way through the locations, from the
+ * request's context "from" to ctx, the context of r, which is a detached copy
+ * of the request.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_route_inherit(ngx_http_request_t *r,
@@ -94,15 +94,15 @@ void ngx_http_mcds_route_text(u_char *route, u_char *text);
 
 /*
  * writes the extension of a page's entry for the route, a request's way
- * through the locations, to p; returns the end
+ * through the locations, to p; returns the end of the extension
  */
 
 u_char *ngx_http_mcds_route_put(u_char *p, u_char *route);
 
 /*
- * Appends the extension for the route of a request, its way through the
- * locations, to the extensions of its page, in memory of r->pool.  Returns
- * NGX_OK, or NGX_ERROR when out of memory.
+ * Puts the extension for the route of a request, its way through the
+ * locations, in front of the extensions of the request's page, "ext", in memory
+ * of r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_route_ext(ngx_http_request_t *r, u_char *route,

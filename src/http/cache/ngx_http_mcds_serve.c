@@ -133,8 +133,8 @@ static ngx_http_mcds_header_t  ngx_http_mcds_absolute_location = {
 
 
 /*
- * digests of the bytes of one message, RFC 9530, 2, and RFC 1864: a 206 has
- * other bytes than the page
+ * headers with a digest of the bytes of one message, RFC 9530, 2, and RFC 1864,
+ * which would be wrong in a 206, as it does not have all bytes of the page
  */
 
 static ngx_str_t  ngx_http_mcds_of_message[] = {
@@ -239,9 +239,9 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 /*
  * Applies the conditions of the request, RFC 9110, 13.2.2, before nginx's
  * filters do: they evaluate If-Modified-Since beside If-None-Match, which
- * overrides it; they read a date and ignore the rest, although a value that is
- * not one date is no condition (13.1.3); and they apply Range to HEAD, for
- * which Range has no meaning (14.2).
+ * overrides it; they read a date and ignore any text behind it, although a
+ * value that is not one date is no condition (13.1.3); and they apply Range to
+ * HEAD, for which Range has no meaning (14.2).
  */
 
 void
@@ -339,9 +339,9 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Gives a filter that writes to the body its own copy.  The copy filter of
- * nginx makes one, but a page that is served in place of the origin's response
- * begins its way below that filter.
+ * Copies the body of a page for filters that write to the body.  The copy
+ * filter of nginx makes such a copy, but a page that is served in place of the
+ * origin's response enters the chain of filters below the copy filter.
  */
 
 static ngx_int_t

@@ -25,9 +25,9 @@ ngx_int_t ngx_http_mcds_serve_page(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Returns the body of the page ctx->snapshot as the last buffer of a response,
- * for a page that is not streamed, which means sent in parts; NULL when out of
- * memory.
+ * Returns the body of the page ctx->snapshot as the last buffer of a response;
+ * NULL when out of memory.  The page must not be one that is streamed (sent in
+ * parts).
  */
 
 ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
@@ -42,8 +42,9 @@ ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
 
 /*
  * Removes those conditions, and the range, of the request that do not apply to
- * the response (RFC 9110, 13 and 14.2), for nginx's filters, which evaluate the
- * rest.  last_modified: Last-Modified of the response, or -1; date: its Date.
+ * the response (RFC 9110, 13 and 14.2); nginx's filters evaluate the others.
+ * last_modified: Last-Modified of the response, or -1; date: Date of the
+ * response.
  */
 
 void ngx_http_mcds_serve_conditions(ngx_http_request_t *r, time_t last_modified,

@@ -24,12 +24,12 @@ typedef enum {
     NGX_HTTP_MCDS_SITE_NAME = 0,  /* the name of the site is only the first
                                      server_name */
     NGX_HTTP_MCDS_SITE_LISTEN,    /* the name of the site is the first
-                                     server_name and the addresses */
+                                     server_name and the listen addresses */
     NGX_HTTP_MCDS_SITE_NAMES,     /* the name of the site is all server_names
-                                     and the addresses */
+                                     and the listen addresses */
     NGX_HTTP_MCDS_SITE_LINE       /* the name of the site is all server_names,
-                                     the addresses, and the number of the
-                                     server block */
+                                     the listen addresses, and the number of
+                                     the server block */
 } ngx_http_mcds_site_e;
 
 
@@ -521,7 +521,7 @@ ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
 
     /*
-     * the name of a site must not have "$", as it does not support variables
+     * mcds_cache_site does not support variables, so "$" is refused in the name
      */
 
     if (!ngx_http_mcds_site_check(&value[1])

@@ -24,7 +24,8 @@
  *   PASS        by the origin; the response is not stored
  *   SERVE       by the stored page
  *   INSTEAD     by the stored page in place of the response of the origin
- *   OWN         by the response that its detached copy could not store
+ *   OWN         by the response that the request's detached copy could not
+ *               store
  *   REFUSE      by 503, since the request has waited long enough, or by 504,
  *               since the request has "only-if-cached"
  *   FAILED      by 500, since memory has run out

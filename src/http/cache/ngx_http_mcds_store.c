@@ -143,7 +143,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 
     /*
      * a page that is revalidated for each request is not compressed: a long
-     * one would be streamed (sent in parts), and could not replace a 304
+     * compressed page is sent in parts (streamed), which is not possible for a
+     * page that is sent in place of the origin's 304
      */
 
     store->compress = (ccf->compress
@@ -161,8 +162,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 
 
 /*
- * Decides whether the response is stored.  NGX_OK: store it; NGX_DECLINED: do
- * not, the build of the page has ended.
+ * Decides whether the response is stored.  NGX_OK: the response is to be
+ * stored; NGX_DECLINED: it is not, and the build of the page has ended.
  */
 
 static ngx_int_t
@@ -266,9 +267,9 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Ends the build of a page whose response an error page has replaced: an error
- * page is not the page.  If the original status was a client error, each
- * waiting request gets an error of its own.
+ * Ends the build of a page if an error page has replaced the response, since
+ * the error page is not stored in its place.  If the original status was a
+ * client error, each waiting request gets an error of its own.
  */
 
 static void
@@ -445,10 +446,10 @@ ngx_http_mcds_store_value(ngx_http_request_t *r,
 
 
 /*
- * Ends the build of a page by the status of a response that is not stored: an
- * error says nothing about the stored page, nor does a response about this one
- * request; any other response replaces the page by an entry that says that the
- * page is not cacheable (hit-for-miss).
+ * Ends the build of a page whose response is not stored.  If the status is a
+ * server error, or concerns this request alone, such as 400, the stored page
+ * stays; otherwise an entry that marks the page as not cacheable (hit-for-miss)
+ * replaces the page.
  */
 
 void
@@ -466,9 +467,10 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r,
 
 
 /*
- * Ends the build of a page by a response that is not stored, as its status
- * says.  A response to a request with credentials, which builds a page only
- * after a purge, may be for its client alone.
+ * Ends the build of a page whose response is not stored, as failed or as not
+ * cacheable, by the status.  A response to a request with credentials (such a
+ * request builds a page only after a purge) may be for the client alone, and
+ * does not replace the stored page.
  */
 
 static void
@@ -489,9 +491,10 @@ ngx_http_mcds_store_status(ngx_http_request_t *r,
 
 /*
  * Ends a build whose response says nothing about the page: the stored page
- * stays, even if it is one that this request does not accept, and the next
- * request builds it.  If no page is stored, and this request itself has waited
- * for a build of the page, requests for it no longer wait for each other.
+ * stays, even one that the request's Cache-Control excludes, and the next
+ * request builds the page.  If no page is stored, and this request itself has
+ * waited for another build, the page is marked as not cacheable, so that
+ * requests for the page no longer wait for each other.
  */
 
 static void
@@ -607,8 +610,8 @@ ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 /*
  * Returns 1 if the origin, a cache itself, has sent 504 since the request has
- * only-if-cached: this is no failure of the origin, but a 504 that nginx sends
- * after a timeout is one.
+ * only-if-cached: such a 504 is no failure of the origin, unlike the 504 that
+ * nginx sends after a timeout.
  */
 
 static ngx_uint_t
@@ -840,8 +843,8 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
 /*
  * Returns 1 if the upstream has broken off the response being stored: nginx
  * then sends only a flush, and the request continues until its client, or its
- * parent request, has got the rest.  Requests that wait for the page must not
- * wait until then.
+ * parent request, has got the data sent before.  Requests that wait for the
+ * page must not wait until then.
  */
 
 static ngx_uint_t
@@ -858,9 +861,10 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
 
 /*
  * Fails the build of a page if the origin has broken off its response.  If the
- * response violates its protocol, as by an invalid chunk or RST_STREAM, the
- * request ends at once, without a flush.  A request whose client leaves ends at
- * once, too, but only then the client's connection has an error.
+ * response violates its protocol, as by an invalid chunk or RST_STREAM, nginx
+ * ends the request at once, without a flush.  nginx also does so if the client
+ * leaves, but then the client's connection has an error, and this function
+ * leaves the build alone.
  */
 
 void

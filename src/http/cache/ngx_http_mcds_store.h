@@ -28,8 +28,8 @@ void ngx_http_mcds_response(ngx_http_request_t *r,
     ngx_uint_t status);
 
 /*
- * Adds one more header of the response to *response, which counts less than
- * those added before; ignore: the mask of mcds_ignore_headers.
+ * Adds one more header of the response to *response; headers that were added
+ * before have precedence; ignore: the mask of mcds_ignore_headers.
  */
 
 void ngx_http_mcds_response_line(ngx_mcds_response_t *response, ngx_str_t *name,
@@ -46,12 +46,12 @@ int64_t ngx_http_mcds_date(ngx_str_t *value);
 
 /*
  * Sets *headers to the headers of the response to store, as "Name: value"
- * lines in memory of r->pool: those of headers_out, and those that nginx keeps
- * beside the list (Content-Type, Last-Modified, X-Accel-Charset,
- * X-Accel-Limit-Rate); without hop-by-hop headers, headers of one response
- * only, and headers that the response had before the content handler ran,
- * which each request adds again.  NGX_DECLINED: a header cannot be stored as
- * it is; NGX_ERROR: out of memory.
+ * lines in memory of r->pool: those in the list of headers_out, and those that
+ * nginx keeps elsewhere (Content-Type, Last-Modified, Date, X-Accel-Charset,
+ * X-Accel-Limit-Rate); without hop-by-hop headers, headers that belong to one
+ * response only, such as Set-Cookie, and headers that the response had before
+ * the content handler ran, which each request adds again.  NGX_DECLINED: a
+ * header cannot be stored as it is; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_stored_headers(ngx_http_request_t *r,
@@ -102,15 +102,15 @@ void ngx_http_mcds_store_body(ngx_http_request_t *r,
 
 
 /*
- * Ends the build of the page by the request r, if any, whose response is not
- * stored, for a reason of ngx_mcds_refuse_e; status: that of the response.
+ * Ends the build of the page, if the request r builds it: the response is not
+ * stored, for a reason of ngx_mcds_refuse_e; status: status of the response.
  */
 
 void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason, ngx_uint_t status);
 
 /*
- * Ends the build of the page by the request r, if any, as failed, with a
+ * Ends the build of the page, if the request r builds it, as failed, with a
  * back-off: the response says nothing about the stored page.
  */
 

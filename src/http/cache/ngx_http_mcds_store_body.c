@@ -119,8 +119,8 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
     if (store->encoder == NULL) {
 
         /*
-         * without an encoder (out of memory, or a body in parts) the body of
-         * the response is stored as it comes
+         * there is no encoder, as memory has run out or the body is stored in
+         * parts: the body of the response is stored as it comes
          */
 
         store->compress = NULL;
@@ -218,8 +218,8 @@ ngx_http_mcds_store_split(ngx_http_request_t *r,
     if (store->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
 
         /*
-         * a body in parts is streamed: this page could then not replace a 304
-         * later
+         * a page with no-cache is sent in place of the origin's 304, which is
+         * not possible if its body is stored in parts
          */
 
         return NGX_BUSY;

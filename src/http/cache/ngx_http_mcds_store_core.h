@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Shared by the files that store: ngx_http_mcds_store.c decides what is
- * stored, and when the build ends; ngx_http_mcds_store_body.c stores the body.
+ * The structure and the functions that two files share: ngx_http_mcds_store.c
+ * decides whether a response is stored, and when the build of the page ends;
+ * ngx_http_mcds_store_body.c stores the body of the response.
  */
 
 
@@ -25,8 +26,8 @@
 
 
 struct ngx_http_mcds_store_s {
-    ngx_mcds_waiter_t         *waiter; /* waiter by which the request stores
-                                          the page */
+    ngx_mcds_waiter_t         *waiter; /* the request's handle for the page's
+                                          key, by which the page is stored */
     ngx_mcds_entry_t           entry;
     ngx_mcds_value_t          *value;
     ngx_mcds_split_t          *split;  /* stores the page's body in parts; NULL:
@@ -87,7 +88,7 @@ ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
 /*
  * Returns 1 if a stored page can be stored again with the headers that the
  * response to r has given its entry.  A page that is stored compressed cannot
- * if these headers forbid changes of the body.
+ * be stored again if these headers forbid changes of the body.
  */
 
 ngx_uint_t ngx_http_mcds_store_updates(ngx_http_request_t *r,

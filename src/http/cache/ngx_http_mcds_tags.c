@@ -165,8 +165,8 @@ ngx_http_mcds_tags_handler(void *data)
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
     /*
-     * of the values of the purge counter that the request gets, it uses the
-     * first one, from before the request to the origin
+     * the request may read the purge counter several times: the first value is
+     * used, as it is from before the request to the origin
      */
 
     if (ctx->purges == 0) {

@@ -22,7 +22,7 @@ extern ngx_str_t  ngx_http_mcds_last_modified;
 
 /*
  * Finds the first non-empty value of a header in the headers of a stored page.
- * Returns NGX_OK, or NGX_DECLINED.
+ * Returns NGX_OK, or NGX_DECLINED if there is none.
  */
 
 ngx_int_t ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,

@@ -17,9 +17,10 @@
 
 
 /*
- * Call this when a response is to be stored: sets *waiter to the waiter by
- * which its page is stored, which is not ctx->waiter if a new list of variants
- * is needed. Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Call this when a response is to be stored: sets *waiter to the handle by
+ * which the response is stored as a page: ctx->waiter or, if a new list of
+ * variants is needed, the handle for the key of the first variant in the new
+ * list.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,

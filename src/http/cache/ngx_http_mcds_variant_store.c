@@ -48,9 +48,9 @@
 #define NGX_HTTP_MCDS_CHANCES     8
 
 /*
- * the seconds for which a new list of variants is stored in the place of a
- * variant, for requests that wait for the variant, and for which a variant that
- * is not in its page's list is stored
+ * the lifetime, in seconds, of a variant that is not in its page's list of
+ * variants, and of a new list of variants that is stored under the key of a
+ * variant, for requests that wait for this variant
  */
 #define NGX_HTTP_MCDS_MOVED       10
 
@@ -73,13 +73,13 @@ struct ngx_http_mcds_put_s {
                                                stored, or NULL */
     ngx_uint_t                  fork;
 
-    ngx_mcds_waiter_t           waiter;     /* waiter by which the variant is
-                                               built */
-    ngx_mcds_waiter_t           base;       /* waiter by which the page's list
-                                               of variants is stored */
-    ngx_mcds_waiter_t           target;     /* waiter by which the first
-                                               variant of a new list is
-                                               stored */
+    ngx_mcds_waiter_t           waiter;     /* handle for the page or the
+                                               variant that the request built */
+    ngx_mcds_waiter_t           base;       /* handle for the key of the page's
+                                               list of variants, to store it */
+    ngx_mcds_waiter_t           target;     /* handle for the key of the first
+                                               variant of a new list, to store
+                                               the variant */
 
     ngx_mcds_pool_t            *pool;
     ngx_mcds_snapshot_t        *list;       /* the page's old list of variants,
@@ -109,8 +109,9 @@ struct ngx_http_mcds_put_s {
     ngx_uint_t                  replace;
     ngx_uint_t                  max;
     uint32_t                    ttl;        /* time to live of a variant that
-                                               is not in the list, seconds; 0:
-                                               it is in the list */
+                                               is not in the page's list of
+                                               variants, seconds; 0: the variant
+                                               is in the list */
     ngx_uint_t                  tries;
     ngx_array_t                *secrets;    /* the keys of mcds_cache_hmac_key,
                                                which sign the list of variants,
@@ -306,9 +307,9 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * makes the waiters by which a variant and the page's list of variants are
- * stored; takes over the request's build of the variant, if any, when no other
- * step may fail
+ * sets up the handles by which a variant and the page's list of variants are
+ * stored; takes over the request's build of the variant, if any, only after the
+ * steps that may fail
  */
 
 static ngx_int_t
@@ -500,10 +501,11 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
 
 
 /*
- * Ends the store of a page's list of variants: the list is stored, or another
- * list has won.  In the latter case no request finds this variant: the worker
- * that has changed or removed the list knows more than a response requested
- * before. Waiting requests get the variant.
+ * Called when a page's list of variants is stored, or cannot be stored, as
+ * another worker has changed or removed the list.  In the second case, later
+ * requests do not find this variant: the other worker knows more about the page
+ * than this response, which is older.  Requests that wait for the variant get
+ * it in both cases.
  */
 
 static void
@@ -913,7 +915,7 @@ ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
     ngx_mcds_snapshot_t *snapshot)
 {
     /*
-     * does nothing: a waiter that only stores a variant, or its list, does not
-     * look it up, so this handler has no page to pass on
+     * does nothing: this handler gets the result of a lookup, but the handles
+     * that have this handler only store a variant or a list of variants
      */
 }

@@ -95,7 +95,7 @@ ngx_http_mcds_vary_key(ngx_http_request_t *r,
 
 /*
  * adds the values of a request header to the hash that selects a variant; a
- * header that a build does not pass to the origin counts as absent
+ * header that mcds leaves out when a request builds a page counts as absent
  */
 
 static void
@@ -138,8 +138,8 @@ ngx_http_mcds_vary_response(ngx_http_request_t *r,
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     /*
-     * if the location ignores the response's Vary, only "*" has set
-     * response->vary
+     * if mcds_ignore_headers has Vary, no variants are made; response->vary is
+     * then set only for "Vary: *", and the response is not stored
      */
 
     if ((!response->vary && !response->encoded)

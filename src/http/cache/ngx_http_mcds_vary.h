@@ -20,8 +20,8 @@
 
 
 /*
- * the maximum number of lists of variants of a page that a request follows,
- * from one to another that has just replaced it
+ * the maximum number of lists of variants of a page that one request reads or
+ * stores, as other requests may replace each list that the request has read
  */
 #define NGX_HTTP_MCDS_TURNS       4
 

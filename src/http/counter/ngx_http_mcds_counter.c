@@ -240,9 +240,9 @@ ngx_http_mcds_counting_start(ngx_http_request_t *r,
 
 
 /*
- * 1 if a request that is redirected to an error page does not count: it changes
- * only counters of the error page's own location.  Counters inherited from the
- * server are for the original request, which may have been refused.
+ * Returns 1 if a request that is redirected to an error page is not counted, as
+ * the error page's location inherits its counters from the server: these are
+ * for the original request, which may have been refused.
  */
 
 static ngx_uint_t

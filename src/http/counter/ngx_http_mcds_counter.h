@@ -67,9 +67,9 @@ typedef struct {
     ngx_array_t                *counters; /* the counters of the location, array
                                              of ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
-    ngx_command_t              *off;      /* mcds_counter or
-                                             mcds_visitor_counter, if it is
-                                             "off" on this level, or NULL */
+    ngx_command_t              *off;      /* the directive, mcds_counter or
+                                             mcds_visitor_counter, that is
+                                             "off" in this block, or NULL */
     ngx_mcds_stat_t           **counter_stats;  /* the statistics of each
                                                    counter of the location */
     ngx_http_mcds_writeback_t  *writeback;   /* the destination to which

@@ -254,7 +254,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /* a POST must not change items of another key, such as its lock x:lock */
+    /* a POST of the key "x:lock" must not change the lock of the key "x" */
 
     if (r->method == NGX_HTTP_POST && ngx_http_mcds_show_taken(prefix, &s)) {
         return "a key ends with a reserved suffix";

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Directives for a counter that an earlier mcds_counter has declared on the
- * same level: mcds_counter_init, mcds_counter_durable, mcds_counter_buffer.
+ * Directives for a counter that an earlier mcds_counter in the same block has
+ * declared: mcds_counter_init, mcds_counter_durable, mcds_counter_buffer.
  */
 
 

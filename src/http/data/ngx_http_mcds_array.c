@@ -317,7 +317,7 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_api_t *ar)
 
 /*
  * Reads the values for an array from the request's body.  Returns NGX_DECLINED,
- * or the status of an error response.
+ * or, on an error, the result for the content handler to return.
  */
 
 static ngx_int_t

@@ -48,9 +48,9 @@ typedef struct {
     ngx_msec_t                  keep;
     ngx_uint_t                  late;      /* 1: mcds_table_lookup reads the
                                               table in the preaccess phase */
-    ngx_uint_t                  again;     /* 1: a later directive of the level
-                                              sets the variable, in the same
-                                              phase, so this lookup is not
+    ngx_uint_t                  again;     /* 1: a later mcds_table_lookup of
+                                              the block sets the variable in the
+                                              same phase, so this lookup is not
                                               done */
 } ngx_http_mcds_get_t;
 

@@ -87,7 +87,7 @@ ngx_int_t ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr);
 
 /*
  * Starts a POST to a table, which changes the elements that the request's body
- * names, with the results of ngx_http_mcds_element_start().
+ * names.  Returns as ngx_http_mcds_element_start() does.
  */
 
 ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);
@@ -95,7 +95,7 @@ ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);
 
 /*
  * Starts a GET, HEAD or DELETE of a whole table by reading the table's list of
- * names, with the results of ngx_http_mcds_element_start().
+ * names.  Returns as ngx_http_mcds_element_start() does.
  */
 
 ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr);

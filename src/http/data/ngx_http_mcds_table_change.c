@@ -389,8 +389,9 @@ ngx_http_mcds_table_item(ngx_http_mcds_table_api_t *tr,
 
 
 /*
- * The text that is stored for the value of an element of a table: the content
- * of a JSON string, or any other value as JSON.
+ * Converts the JSON value of a table's element to the text that is stored: the
+ * content of a JSON string, or any other value as JSON.  Returns NGX_DECLINED,
+ * or NGX_HTTP_INTERNAL_SERVER_ERROR when out of memory.
  */
 
 static ngx_int_t

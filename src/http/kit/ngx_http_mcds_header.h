@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Headers of requests and responses.
+ * Functions that add headers to a response, compare the names of headers, and
+ * send the header of a response that must not be cached.
  */
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A worker publishes its hottest keys some time after the first key has
- * changed, so that an idle worker has no timer.
+ * A worker publishes its hot keys, the keys requested most often, by a timer
+ * that starts when the worker counts a request: an idle worker has no timer.
  */
 
 

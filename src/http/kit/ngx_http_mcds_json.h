@@ -38,8 +38,9 @@ ngx_int_t ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
     char *detail);
 
 /*
- * For a content handler: refuses a request whose body was not read; else as
- * ngx_http_mcds_json_problem().
+ * For a content handler that has not read the request's body: discards the
+ * body, then sends problem details as ngx_http_mcds_json_problem() does, and
+ * returns the result for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_json_refuse(ngx_http_request_t *r, ngx_uint_t status,

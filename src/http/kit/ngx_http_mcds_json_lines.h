@@ -69,17 +69,18 @@ ngx_int_t ngx_http_mcds_line_put(ngx_http_mcds_text_t *to, ngx_str_t *text);
 
 /*
  * Parses the body of a request as JSON; the caller owns the reference.  NULL
- * on an error: problem details have been sent, and *rc is the value for the
- * handler to return.
+ * on an error: *rc is the value for the handler to return, after problem
+ * details were sent, or 500 when out of memory.
  */
 
 json_t *ngx_http_mcds_body_load(ngx_http_mcds_resource_t *res, ngx_int_t *rc);
 
 /*
- * Parses the body of a request as a JSON array: a JSON array, or a JSON text
- * on each line of application/x-ndjson.  single: a body that is another JSON
- * value counts as an array of that one value.  NULL on an error: problem
- * details have been sent, and *rc is the value for the handler to return.
+ * Parses the body of a request into a JSON array: the body is an array itself,
+ * or, if it is application/x-ndjson, has one JSON text on each line.  single: a
+ * body that is another JSON value counts as an array of that one value.  NULL
+ * on an error: *rc is the value for the handler to return, after problem
+ * details were sent, or 500 when out of memory.
  */
 
 json_t *ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res,

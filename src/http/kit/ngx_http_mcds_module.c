@@ -328,9 +328,9 @@ ngx_http_mcds_init_process(ngx_cycle_t *cycle)
 
 
 /*
- * lets the worker use files in memory, from which it sends pages by sendfile():
- * half of the descriptors that RLIMIT_NOFILE leaves when all connections are in
- * use
+ * allows the worker to have files in memory, from which it sends pages by
+ * sendfile(): at most half as many as RLIMIT_NOFILE leaves descriptors when all
+ * connections are in use
  */
 
 static void

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The configuration that all features share.
+ * The configuration that all features of mcds (the cache, counters, locks and
+ * others) share.
  */
 
 

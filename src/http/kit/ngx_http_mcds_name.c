@@ -40,8 +40,8 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
 
 
 /*
- * the key of the item that counts the owners of a lock of mcds_lock may be that
- * of a counter, but not that of a page, whose name begins with "<"
+ * a counter could have the key of the item that counts the owners of a lock of
+ * mcds_lock; a page could not, since the keys of pages have "<" in front
  */
 
 ngx_uint_t

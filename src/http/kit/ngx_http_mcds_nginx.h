@@ -67,7 +67,7 @@
  *   - c->buffered: no other module uses the bit 0x40; a request whose
  *     connection has a bit of NGX_HTTP_LOWLEVEL_BUFFERED is not finalized.
  *
- * The post of counts (post.c)
+ * POST requests of mcds itself, with the numbers of counters (post.c)
  *   - A request that is zeroed but for its connection, configuration, pool,
  *     variables, contexts and lists runs ngx_http_upstream_init().
  *
@@ -174,9 +174,9 @@ void ngx_http_mcds_nginx_check(ngx_conf_t *cf);
 
 /*
  * 1 if nginx's auth_request module has authorized the client of r in the
- * location that r is in now: the module keeps a context in each request that
- * it has checked.  It is found by its name, since nginx may be built without
- * it.
+ * location that r is in now: the module keeps a context in each request that it
+ * has checked.  mcds finds the module by its name, since nginx may be built
+ * without it.
  */
 
 ngx_uint_t ngx_http_mcds_auth_asked(ngx_http_request_t *r);

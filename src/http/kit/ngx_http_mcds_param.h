@@ -135,7 +135,10 @@ void ngx_http_mcds_values_merge(ngx_http_mcds_param_t *params, void *prev,
     void *conf);
 
 
-/* the argument of the directive that begins with the text "name", or NULL */
+/*
+ * finds, in the directive that is being read, the first argument that begins
+ * with the text "name"; NULL if there is no such argument
+ */
 
 ngx_str_t *ngx_http_mcds_param_given(ngx_conf_t *cf, char *name);
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Types of parameters: parse a value, and print its bounds for an error.
+ * The types of a directive's parameters: functions that parse a parameter's
+ * value, and compose the text that tells the valid values in an error message.
  */
 
 
@@ -278,8 +279,8 @@ ngx_http_mcds_param_must(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * Appends the words that a parameter may be to an error message: "a", "b" or
- * "c".  more: the caller appends another alternative.
+ * Appends to an error message the words that are valid values of a parameter,
+ * as "a", "b" or "c".  more: 1 if the caller appends another alternative.
  */
 
 static u_char *

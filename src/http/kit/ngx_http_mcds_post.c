@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A POST request of mcds itself has no client whose request could be copied, so
- * a request is filled in, with only the fields that
- * ngx_http_mcds_refresh_create() copies, and the POST is its copy.
+ * Posts a body to a location without a client.  ngx_http_mcds_refresh_create()
+ * can only copy a request, so a request is filled in here, with only the fields
+ * that this function copies; the copy is then made a POST.
  */
 
 

@@ -14,7 +14,7 @@
 
 /*
  * The parts of a detached refresh, a request without a client in the
- * background, which builds a page again, posts counts or the like:
+ * background, which builds a page again or posts the numbers of counters:
  *
  *   connection    free slot of the worker, descriptor -1, never closed
  *     pool        ngx_http_mcds_refresh_t, log, addresses, reference to TLS

@@ -18,8 +18,8 @@
 
 /*
  * The handler of a refresh, a request without a client, which builds a page
- * again, posts counts or the like: called once, when the request has ended,
- * successfully or not.  rc is the code that the request was finalized with.  If
+ * again or posts the numbers of counters: called once, when the request has
+ * ended, successfully or not.  rc is the code of its finalization.  If
  * nginx has sent an error page, for an error such as 502, rc is NGX_OK, and the
  * status is in the header that was filtered.  rc is NGX_OK, too, for a
  * truncated response, where the filter has seen no last_in_chain.  The request
@@ -74,11 +74,11 @@ ngx_http_request_t *ngx_http_mcds_refresh_create(ngx_http_request_t *r,
 
 
 /*
- * The data that the caller gave to ngx_http_mcds_refresh_create(), if r is the
- * copy that it returned, until the handler of the refresh has been called; even
- * after an internal redirect has cleared the copy's contexts.  NULL for any
- * other request, including subrequests of the copy.  The call costs a
- * comparison.
+ * Returns the data that the caller gave to ngx_http_mcds_refresh_create(), if r
+ * is the copy that this function returned, and the handler of the refresh has
+ * not been called yet.  An internal redirect, which clears the copy's contexts,
+ * does not change the data.  Returns NULL for any other request, including
+ * subrequests of the copy.  The call costs a comparison.
  */
 
 void *ngx_http_mcds_refresh_data(ngx_http_request_t *r);

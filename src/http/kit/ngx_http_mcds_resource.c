@@ -354,9 +354,9 @@ ngx_http_mcds_resource_too_large(ngx_http_mcds_resource_t *res)
  * which collects the body in memory.  NGX_DECLINED: the body is larger than the
  * limit.
  *
- * While nginx reads the body in parts, each part is taken from it.  A body that
- * nginx has read as a whole stays: a request that "mirror" copies, and its
- * subrequests, have the same body.
+ * If nginx reads the body in parts, each part is removed from r->request_body.
+ * A body that nginx has read as a whole stays there, since subrequests, such as
+ * those of "mirror", share it.
  */
 
 static ngx_int_t
@@ -940,7 +940,7 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 
     if (ngx_strcmp(mlcf->stat_kind, " ") != 0 || clcf->name.data[0] != '/') {
 
-        /* the URI has a name only in a prefix location, or in a block of one */
+        /* the URI names an element only behind a prefix location's name */
 
         return NGX_DECLINED;
     }

@@ -163,9 +163,9 @@ ngx_int_t ngx_http_mcds_resource_failed(ngx_http_request_t *r, ngx_uint_t rc);
 
 
 /*
- * The media type that the client wants for the response, ngx_http_mcds_type_e:
- * by the argument "format", where any unknown word is OTHER, or else by the
- * header Accept, where JSON is the default.
+ * Returns the media type that the client wants for the response,
+ * ngx_http_mcds_type_e: that of the argument "format" (NGX_HTTP_MCDS_OTHER for
+ * an unknown word), or else of the header Accept, where JSON is the default.
  */
 
 ngx_uint_t ngx_http_mcds_resource_wants(ngx_http_request_t *r);

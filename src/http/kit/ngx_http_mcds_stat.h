@@ -35,9 +35,9 @@ ngx_int_t ngx_http_mcds_stat_init(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 
 /*
- * Finds the statistics of one location, counter, log or the like by their
- * family, pool and name; creates them if the configuration has not asked for
- * them before.  The name is not copied; pool may be NULL.  NULL when out of
+ * Finds the statistics of one cache, counter, log or the like by their family
+ * (ngx_mcds_stat_family_e), pool and name; creates them if this configuration
+ * has none yet.  The name is not copied; pool may be NULL.  NULL when out of
  * memory.
  */
 

@@ -12,9 +12,9 @@
 
 
 /*
- * the number of times that requests whose wait for memcached is over are
- * deferred behind other posted events in one turn of the event loop, since
- * those events may post further ones
+ * the maximum number of times, in one turn of the event loop, that a worker
+ * defers the requests whose wait for memcached is over, each time behind the
+ * events that are posted by then, since these may post further ones
  */
 #define NGX_HTTP_MCDS_RESUME_LATER  8
 
@@ -282,11 +282,11 @@ ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task)
 
 
 /*
- * To repeat a request to an upstream, two references are added to the request,
- * since nginx calls ngx_http_upstream_finalize_request() twice, and each call
- * gives back one: the cleanup handler below calls it, as in
- * ngx_http_upstream_create(), and so does the upstream, which gets NGX_ERROR
- * from its header filter and finds itself finalized.
+ * Repeating a request to an upstream adds two references to the request, since
+ * ngx_http_upstream_finalize_request() is called twice and drops one each time:
+ * by the upstream's cleanup handler, which runs below, as in
+ * ngx_http_upstream_create(), and by the upstream, to which the header filter
+ * returns NGX_ERROR.
  */
 
 ngx_int_t
@@ -547,7 +547,7 @@ ngx_http_mcds_task_create(ngx_http_request_t *r)
 
 /*
  * the task of a request, the structure by which it waits for memcached, is
- * searched in the cleanup records of the request's pool, since an internal
+ * looked up in the cleanup records of the request's pool, since an internal
  * redirect or an error page clears r->ctx
  */
 

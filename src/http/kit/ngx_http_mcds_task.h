@@ -113,11 +113,12 @@ typedef struct {
  * for further results, NGX_DECLINED to continue, or the result for the phase's
  * handler to return.
  *
- * wait: the longest time that the feature waits for its results, milliseconds;
- * 0: the feature does not wait.  Adds to *others the number of results that do
- * not come from memcached.  until: the time since which the feature has waited
- * for such results alone.  hurry: ends with NGX_MCDS_TIMEOUT all operations
- * that memcached has not answered.  cleanup: called when the request is freed.
+ * wait: returns the longest time that the feature waits for its results,
+ * milliseconds, or 0 if it sets no limit, and adds to *others the number of
+ * results that do not come from memcached.  until: returns the time since which
+ * the feature has waited only for results that do not come from memcached, or
+ * the current time.  hurry: ends with NGX_MCDS_TIMEOUT all operations that
+ * memcached has not answered.  cleanup: called when the request is freed.
  */
 
 struct ngx_http_mcds_feature_s {
@@ -178,10 +179,10 @@ ngx_int_t ngx_http_mcds_task_init(ngx_conf_t *cf);
 
 
 /*
- * Searches the task of the request r, the structure by which it waits for
- * memcached, in the cleanup records of its pool, as is necessary after an
- * internal redirect; NULL if r has none.  Use ngx_http_mcds_task_get() instead,
- * which searches only if r->ctx has no task.
+ * Finds the task of the request r, the structure by which it waits for
+ * memcached, in the cleanup records of r's pool, as is necessary after an
+ * internal redirect; NULL if r has no task.  Use ngx_http_mcds_task_get()
+ * instead, which searches the records only if r->ctx has no task.
  */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_find(ngx_http_request_t *r);
@@ -219,9 +220,9 @@ ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
 
 
 /*
- * Lets a request wait: sets its event handlers so that only
- * ngx_http_mcds_wake() continues it, or the end of its client finalizes it; a
- * subrequest has no client.  NGX_AGAIN: the request waits; otherwise the result
+ * Lets a request wait until ngx_http_mcds_wake() continues it: a main request
+ * gets event handlers that finalize it if the client leaves, a subrequest gets
+ * one that does nothing.  NGX_AGAIN: the request waits; otherwise the result
  * for the handler to return.
  */
 
@@ -253,9 +254,9 @@ void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
 
 /*
  * For a handler of the precontent phase: the request waits for the results,
- * such as replies of memcached, that are counted in its task (task->waiting),
- * as long as its waits for memcached may last.  Returns the result for the
- * handler to return.
+ * such as replies of memcached, that are counted in its task (task->waiting).
+ * The budget of the request limits its waits for memcached.  Returns the result
+ * for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,

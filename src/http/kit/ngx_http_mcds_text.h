@@ -52,7 +52,8 @@ void ngx_http_mcds_text_put(ngx_http_mcds_text_t *text, u_char *data,
 /*
  * For a content handler: sends the text as a response of status 200 with
  * Cache-Control: no-store, and returns the result for the handler to return;
- * 500 if text->failed is set.  type: ngx_http_mcds_type_e, not OTHER.
+ * 500 if text->failed is set.  type: the media type, ngx_http_mcds_type_e, but
+ * not NGX_HTTP_MCDS_OTHER.
  */
 
 ngx_int_t ngx_http_mcds_text_send(ngx_http_request_t *r,

@@ -28,12 +28,12 @@
 #define NGX_HTTP_MCDS_ZONE_LAYOUT 11
 
 /*
- * The shares of statistics, of the statistics of servers, and of hot keys
- * (those used most often) as well as of the statistics of the last hour in the
- * shared memory zone (mcds_zone), each 1/n of its size; the rest is for counts
- * that memcached does not have yet, and for copies of pages.  Statistics of
- * servers may take twice as much as others, so that they still find room when
- * the others have used up theirs.
+ * Limits in the shared memory zone (mcds_zone), each 1/n of its size.  STATS
+ * limits the sum of all statistics; those of memcached servers are added up to
+ * the limit SERVERS, which leaves room for them when the other statistics have
+ * reached theirs.  HOT limits the hot keys (those requested most often) and,
+ * separately, the statistics of the last hour.  The rest is for counts that
+ * memcached does not have yet, and for copies of pages.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
@@ -61,7 +61,8 @@ typedef struct {
 
     time_t                   since;
     ngx_uint_t               running;    /* generation of the configuration
-                                            that nginx runs, 0 at first */
+                                            that nginx runs, one more with each
+                                            reload; 0 at first */
     ngx_uint_t               generation; /* generation of the last
                                             configuration that was read; nginx
                                             may have refused it */
@@ -461,10 +462,9 @@ ngx_http_mcds_zone_alloc(ngx_slab_pool_t *shpool, ngx_uint_t family)
 
 /*
  * Takes over the memory of statistics that are not in the current
- * configuration, nor in the "age" generations of the configuration before it.
- * Statistics of the current configuration are kept: their numbers are in use.
- * A worker that still uses the old statistics notices that they belong to
- * another name, and drops its counts.
+ * configuration, nor in the "age" generations of the configuration before it;
+ * NULL if there are none.  A worker that still uses the old statistics notices
+ * that their memory belongs to another name, and drops its counts.
  */
 
 static ngx_mcds_stat_shared_t *

@@ -40,8 +40,9 @@ ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
 
 /*
  * Call this when nginx has accepted the configuration, after the last step that
- * can fail: a configuration that nginx refuses after the zone was initialized
- * is not a generation of the statistics.
+ * can fail: stores the generation of the configuration in mcds_zone, the shared
+ * memory zone, as the one that nginx runs.  If nginx refuses a configuration,
+ * the next one gets the same generation.
  */
 
 void ngx_http_mcds_zone_accept(ngx_http_mcds_main_conf_t *mmcf);

@@ -325,9 +325,9 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
 
 /*
  * Ends the wait of a request for a lock that memcached has not confirmed in
- * time; if memcached grants the lock later, the lock is released at once.  A
- * request that waits for another owner of the lock goes on waiting once: for
- * "wait" plus the timeout of memcached.
+ * time; if memcached grants the lock later, the lock is released at once.  If
+ * another owner holds the lock, the request first waits once more, for "wait="
+ * plus the timeout of the pool of memcached servers.
  */
 
 static void

@@ -88,9 +88,9 @@ typedef struct {
 
 /*
  * The handler of mcds_lock in the precontent phase.  This phase runs after
- * access control, so that a refused request takes no lock, and before counters
- * and the page, so that a request without its lock is not counted.  In this
- * phase a request can wait without a content handler.
+ * access control, so that a refused request takes no lock, and before mcds
+ * counts the request or sends a page, so that a request without its lock is not
+ * counted.  In this phase a request can wait without a content handler.
  */
 
 ngx_int_t ngx_http_mcds_lock_handler(ngx_http_request_t *r);

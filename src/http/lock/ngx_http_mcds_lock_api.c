@@ -202,8 +202,9 @@ ngx_http_mcds_lock_api_start(ngx_http_mcds_resource_t *res)
 
 
 /*
- * reads the parameters of a lock from the request's arguments: NGX_DECLINED,
- * or, if a response was sent, the result for the content handler to return
+ * reads the parameters of a lock from the request's arguments; returns
+ * NGX_DECLINED if they are valid, otherwise the result for the content handler
+ * to return
  */
 
 static ngx_int_t
@@ -289,8 +290,9 @@ ngx_http_mcds_lock_api_body(ngx_http_mcds_lock_api_t *lr)
 
 
 /*
- * reads one parameter of a lock from a member of the JSON; this function, and
- * those below for each parameter, return NULL, or the text for problem details
+ * reads one parameter of a lock from a member of the JSON in the request's
+ * body; returns NULL, or, as the functions that it calls do, the text of an
+ * error for the client
  */
 
 static char *

@@ -134,11 +134,17 @@ u_char *ngx_http_mcds_log_format_write(ngx_http_request_t *r,
     ngx_http_mcds_log_format_t *format, u_char *buf, size_t size);
 
 
-/* the setter of the directive mcds_log */
+/*
+ * The setter of the directive mcds_log, which adds a log to those to which a
+ * location writes.
+ */
 
 char *ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of the directive mcds_log_api */
+/*
+ * The setter of the directive mcds_log_api, by which clients of a location read
+ * a log and write to it.
+ */
 
 char *ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -160,8 +166,8 @@ ngx_int_t ngx_http_mcds_log_read_handler(ngx_http_request_t *r);
 /*
  * Sets the range of log lines that a request asks for, by its arguments
  * "first", "last" and "limit", and by the id of a line in "after", which may be
- * empty.  NGX_DECLINED: an argument is not valid, *detail is the text for
- * problem details; NGX_ERROR: out of memory.
+ * empty.  NGX_DECLINED: an argument is not valid, *detail is the text of an
+ * error for the client; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,

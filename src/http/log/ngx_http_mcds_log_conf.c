@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The directives mcds_log and mcds_log_api.
+ * The directives mcds_log and mcds_log_api: reads their parameters, and finds
+ * the log of each directive when the configuration has been read.
  */
 
 
@@ -245,9 +246,9 @@ ngx_http_mcds_log_resolve(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
 
 
 /*
- * finds the pool of memcached servers for a log: that of the location, server
- * or http block with the directive, so that a log is one log even if many
- * locations inherit it
+ * finds the pool of memcached servers for a log: that of "pool=", or of
+ * "mcds_use" at the level of the directive, or the only pool; all locations
+ * that inherit the directive share its log, even if they have other pools
  */
 
 static ngx_mcds_pool_t *
@@ -307,8 +308,8 @@ ngx_http_mcds_log_get(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf,
 
 
 /*
- * checks that a directive does not give its log another value of a parameter
- * than earlier directives with the same log
+ * checks that the parameters that a directive sets for its log have the values
+ * that earlier directives about this log have set
  */
 
 static ngx_int_t

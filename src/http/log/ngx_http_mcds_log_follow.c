@@ -575,8 +575,8 @@ ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow)
     follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
 
     /*
-     * the worker's read of new log lines that is under way may miss late lines,
-     * so one more read may return lines that the client already has
+     * the worker's present read of new log lines may have missed a line that
+     * the client has got as an older one: the next read returns this line again
      */
 
     follow->look = ngx_mcds_log_looks(&follow->follower) + 1;
@@ -595,8 +595,8 @@ ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow)
 
 /*
  * Remembers the older log lines that were sent to the client and that a read of
- * new lines may return again: the lines of the last read of older lines, and of
- * the reads before only those that are not too old to be late.
+ * new lines may return again: all lines of the last read of older lines, and of
+ * the reads before only the lines of the last NGX_MCDS_LOG_LATE milliseconds.
  */
 
 static ngx_int_t
@@ -736,9 +736,9 @@ ngx_http_mcds_follow_is_known(ngx_http_mcds_follow_t *follow,
 
 /*
  * Writes log lines as server-sent events, without those that "follow", if not
- * NULL, has sent to its client already.  No event has an id that is older than
- * an id which the client has: a client that reconnects with the id of a late
- * line must not get earlier lines again.
+ * NULL, has sent to its client already.  The event of a line that appears late
+ * has the newest id that the client has got, not the older id of the line, with
+ * which a client that reconnects would get the newer lines again.
  */
 
 static ngx_mcds_value_t *

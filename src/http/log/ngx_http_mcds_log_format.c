@@ -279,8 +279,8 @@ ngx_http_mcds_log_combined(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
 
 
 /*
- * compiles a log format; only errors of variables are possible, since nginx's
- * log module has logged all others
+ * compiles a log format; besides lack of memory, a variable that is not valid
+ * is the only error, since nginx's log module has refused all other errors
  */
 
 static ngx_int_t

@@ -78,8 +78,9 @@ ngx_module_t  ngx_http_mcds_log_module = {
 
 
 /*
- * the writers to logs of this worker; a single process ("master_process off")
- * has those of the old configuration when it reloads
+ * the log writers that this worker has opened, and closes when it exits; after
+ * a reload, a single process ("master_process off") has them here alone, not in
+ * its new configuration
  */
 
 static ngx_mcds_log_writer_t  **ngx_http_mcds_log_writers;
@@ -353,9 +354,9 @@ ngx_http_mcds_log_close_all(void)
     ngx_http_mcds_log_nwriters = 0;
 
     /*
-     * closing the log writers has changed this worker's statistics: adds them
-     * to those in shared memory, as another exit handler has done before for
-     * all earlier changes
+     * closing the log writers has changed this worker's statistics after
+     * ngx_http_mcds_exit_process() has added them to those in shared memory, so
+     * the last changes are added here
      */
 
     ngx_mcds_stat_flush_all();

@@ -124,10 +124,9 @@ ngx_http_mcds_log_post_start(ngx_http_mcds_resource_t *res)
 
 
 /*
- * Reads the log lines of a POST from its body, which is JSON.  This function,
- * and the three for a line, for its time and for the bounds of the time, return
- * NGX_DECLINED, or, if a response was sent, the result for the content handler
- * to return.
+ * Reads the log lines of a POST from its body, which is JSON.  Returns
+ * NGX_DECLINED if all lines are valid, otherwise the result for the content
+ * handler to return, and so do the functions that read one line and its time.
  */
 
 static ngx_int_t

@@ -128,9 +128,9 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
     }
 
     /*
-     * if this request finds no log line, the client's next request for lines
-     * continues from this id, behind which no line is missed, even if the time
-     * interval of this request ends in the future
+     * the id from which the client's next request continues if this request
+     * finds no log line: that of its argument "after", or the end of its time
+     * interval, but no time at which lines may still appear
      */
 
     lr->id = lr->range.after;

@@ -287,9 +287,9 @@ ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     /*
-     * a worker has the counts of keys for the present slot, a part of the
-     * list's window, and for the slot before, and sends those of one slot at a
-     * time: it must send counts at least twice in each slot
+     * a worker keeps the counts of keys for two slots, parts of the list's
+     * window, and sends those of one slot at a time to memcached: it must send
+     * at least twice in the time of a slot, or counts would be lost
      */
 
     top->top.flush = ngx_min(top->top.flush,

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_writeback: counts wait in the outbox, in mcds_zone, until a
- * batch of them is posted to their destination, a location.  One worker of a
- * host at a time owns a destination, and posts to it at intervals:
+ * mcds_counter_writeback: counts wait in shared memory (the outbox in
+ * mcds_zone) until a batch of them is posted to their destination, a location.
+ * One worker of a host at a time owns a destination, and posts at intervals:
  *
  *   own -> open a batch, or resume the open one -> post -> 2xx: ack
  *    |                                  ^                       |

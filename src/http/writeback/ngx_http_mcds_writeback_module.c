@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The directive mcds_counter_writeback.
+ * The configuration of mcds_counter_writeback, by which workers post the counts
+ * of counters to a location.
  */
 
 
@@ -58,7 +59,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_writeback_params[] = {
 };
 
 
-/* the parameters of mcds_counter_writeback for one counter */
+/* the parameters of "mcds_counter_writeback $variable on|off", for a counter */
 
 static ngx_http_mcds_param_t  ngx_http_mcds_writeback_of_params[] = {
 
