@@ -16,7 +16,7 @@ static u_char *ngx_mcds_array_number(u_char *p, u_char *last,
     ngx_uint_t *number);
 
 
-/* takes the number in a line such as "#1500\n" of an array's head item */
+/* parses the number in a line such as "#1500\n" of an array's head item */
 
 ngx_int_t
 ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base)
@@ -42,8 +42,9 @@ ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base)
 
 
 /*
- * takes a line such as "@0123456789abcdef 1200 32000\n" of an array's head: the
- * id, the number of lines and the bytes of a part (item of older lines)
+ * parses a line such as "@0123456789abcdef 1200 32000\n" of an array's head
+ * item: the id, the number of lines and the bytes of a part (item of older
+ * lines)
  */
 
 ngx_int_t

@@ -13,12 +13,12 @@
  *   "two"
  *
  * The first 1200 lines, of 32000 bytes, are in the item key:0123456789abcdef;
- * two lines follow.  The number after # is for the user that replaces all
+ * two lines follow.  The number after # is set by an edit that replaces all
  * lines, see ngx_mcds_array_edit_t.  Lines with # and @ have a meaning only at
  * the beginning.
  *
- * All other changes exchange the head by compare-and-swap, so that a reader
- * always gets a consistent list.
+ * All changes but a plain append exchange the head by compare-and-swap, so that
+ * a reader always gets a consistent list.
  */
 
 
@@ -117,8 +117,8 @@ typedef struct {
     uint32_t                ttl;       /* remaining time to live of the array's
                                           head item, seconds; 0: no expiry */
     ngx_uint_t              base;      /* number on the array's line "#base",
-                                          which the user of the array sets; 0:
-                                          no such line */
+                                          set when all its lines are replaced;
+                                          0: no such line */
 
     /*
      * The lines of the array, item by item: one piece for each part, an item
@@ -155,8 +155,8 @@ typedef void (*ngx_mcds_array_read_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * A consistent read of all lines of an array.  The caller sets array, whose key
- * must live as long as the read, handler and data; all other fields are zero
+ * A consistent read of all lines of an array.  The caller sets handler, data
+ * and array, whose key must live as long as the read; all other fields are zero
  * before the first use.
  */
 
@@ -294,17 +294,17 @@ ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
 
 
 /*
- * Takes the number on the line "#base" of an array, at *pos in its head item.
- * Returns NGX_DECLINED if there is no such line.
+ * Parses the line "#base" of an array, at *pos in its head item, and moves *pos
+ * behind the line.  Returns NGX_DECLINED if there is no such line.
  */
 
 ngx_int_t ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base);
 
 
 /*
- * Takes, at *pos in the head item of an array, the line "@id ..." that
- * describes a part, an item with older lines.  Returns NGX_DECLINED if there is
- * none.
+ * Parses, at *pos in the head item of an array, a line "@id ..." that describes
+ * a part, an item with older lines, and moves *pos behind the line.  Returns
+ * NGX_DECLINED if there is no such line.
  */
 
 ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,

@@ -148,7 +148,7 @@ ngx_mcds_array_change_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* Decides, by the waiting edits, the new state of an array from its content. */
+/* Computes an array's new state: applies the waiting edits to its content. */
 
 static ngx_uint_t
 ngx_mcds_array_decide(ngx_mcds_array_work_t *work,

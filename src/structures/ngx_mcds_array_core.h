@@ -114,11 +114,12 @@ typedef struct {
     ngx_event_t                 event;     /* event that starts the waiting
                                               writes, to be made together */
     ngx_uint_t                  mode;
-    ngx_uint_t                  verb;      /* command that appends the lines:
-                                              APPEND, or ADD to a new array */
+    ngx_uint_t                  verb;      /* command that appends lines:
+                                              APPEND, or ADD to create the
+                                              array */
     ngx_mcds_value_t           *text;      /* lines to append to the array */
-    ngx_mcds_op_t               op;        /* operation that appends the
-                                              lines */
+    ngx_mcds_op_t               op;        /* operation that appends lines to
+                                              the array */
 
     ngx_mcds_array_read_t       read;
     ngx_mcds_update_t           update;    /* compare-and-swap of the array's
@@ -127,9 +128,9 @@ typedef struct {
     ngx_mcds_op_t               parts[NGX_MCDS_ARRAY_WRITES];
 
     ngx_mcds_array_done_t       done;
-    ngx_mcds_array_round_t      round;     /* state of a change of the array,
-                                              which waiting edits make
-                                              together */
+    ngx_mcds_array_round_t      round;     /* state of the present change of the
+                                              array, which combines all waiting
+                                              edits */
 } ngx_mcds_array_work_t;
 
 
@@ -146,8 +147,8 @@ typedef struct {
 
 
 /*
- * Appends the lines of all writes of this round to the array; verb is APPEND,
- * or ADD if the array does not exist.
+ * Appends the lines of work->active, the writes that are made together, to the
+ * array; verb is APPEND, or ADD if the array does not exist.
  */
 
 void ngx_mcds_array_append_send(ngx_mcds_array_work_t *work, ngx_uint_t verb);

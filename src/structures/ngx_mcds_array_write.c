@@ -3,13 +3,13 @@
  * Copyright (C) mcds authors
  *
  * Writing an array.  The writes of a worker to one array are done in order, in
- * rounds; those that arrive during a round are combined in the next one:
+ * rounds; writes that arrive during a round are combined in the next one:
  *
- *   append  append to the head; if it does not exist, add the head; if the add
- *           fails, the head is full: its lines move to a part, and the append
- *           is repeated
+ *   append  append to the array's head item; if that fails, add the head item;
+ *           if that fails, too, append again: if the head item is full, its
+ *           lines first move to an item of their own (a part)
  *
- *   change  see array_change.c
+ *   change  see ngx_mcds_array_change.c
  */
 
 
@@ -448,9 +448,9 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns 1 if, after an append, the size of the array's head item is to be
- * checked by reading it, as the reply does not tell the size: at random, so
- * that a worker keeps no state for each array.
+ * Returns 1 if the array's head item is to be read after an append, to check
+ * its size, which the reply to an append does not tell.  The choice is random,
+ * so that a worker keeps no state for each array.
  */
 
 static ngx_uint_t

@@ -52,7 +52,7 @@ struct ngx_mcds_count_s {
 /*
  * A batch: the sum of the changes of one counter in this turn of the event
  * loop; 0 if the counter is only read.  A subtraction has a batch of its own:
- * from a result of 0 the numbers of several requests could not be computed.
+ * memcached stops at 0, so the result would not tell each request its number.
  */
 
 typedef struct {
@@ -286,8 +286,8 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
         }
 
         /*
-         * a read of the counter can be combined with a change that has any time
-         * to live: the batch takes that of the change
+         * a read of the counter can be combined with any change: the batch then
+         * has the time to live of the change
          */
 
         if (delta && batch->sum == 0) {
@@ -440,9 +440,9 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 /*
  * Makes req, which changes a counter, create the counter from the number that
  * this host knows if memcached has lost it, so that no client ever sees a
- * smaller number; not if the initial number must be fetched from the origin
- * (update).  With replicas, a created counter is then compared with those on
- * the other servers, and raised.
+ * smaller number.  Leaves req as it is if the initial number must be fetched
+ * from the origin (update).  With replicas, a created counter is then compared
+ * with those on the other servers, and raised.
  */
 
 static void
@@ -473,9 +473,9 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
         /*
-         * a command that would create the counter with a mark, an expiry in
-         * years (see ngx_mcds_raise.h), is sent without the number that this
-         * host knows: the counter is raised if its number is smaller then
+         * a command that may create the counter with a mark, an expiry in years
+         * (see ngx_mcds_raise.h), is sent without the number that this host
+         * knows; if memcached replies with a smaller one, the counter is raised
          */
 
         if (req->ttl == 0) {

@@ -20,7 +20,7 @@
 typedef struct ngx_mcds_count_s  ngx_mcds_count_t;
 
 
-/* values of the field "update" of a counter */
+/* values of "update" in a counter: whether changes create a missing counter */
 
 #define NGX_MCDS_COUNTER_ONLY     1
 #define NGX_MCDS_COUNTER_NOW      2

@@ -3,9 +3,9 @@
  * Copyright (C) mcds authors
  *
  * The counters that this worker remembers.  A counter is idle in the index, and
- * may be forgotten, if it has no change to send and no reply of memcached is
- * missing.  Otherwise a flush has the counter in its queue, to send the sum of
- * its changes, or a reply is missing.
+ * may be forgotten, if it has no change to send and waits for no reply of
+ * memcached.  A counter with a change to send, or to be read, is in the queue
+ * of a flush, a timer that sends the sum of the changes of each counter.
  */
 
 
@@ -34,9 +34,9 @@
 #define NGX_MCDS_COUNTER_ASYNC_BURST 512
 
 /*
- * Milliseconds: the interval at which a flush of counters looks whether the
- * worker exits; and the shortest time until a change of a counter that could
- * not be sent is tried again, unless more is added.
+ * Milliseconds: the interval at which a timer that sends changes of counters
+ * checks whether the worker exits; and the shortest time until a change that
+ * could not be sent is tried again, unless its counter is changed again.
  */
 #define NGX_MCDS_COUNTER_ASYNC_TICK 1000
 

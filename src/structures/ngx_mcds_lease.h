@@ -97,9 +97,10 @@ typedef struct {
 
 /*
  * Tries once to take a lease.  Until its release the lease is extended every
- * ttl / 3; a lease that is not open, for 60 ttl at most, as its owner may hang.
- * Returns NGX_ERROR if out of memory; otherwise the handler is called once, not
- * from inside of this call.
+ * ttl / 3.  A lease that other programs do not share (without wish->text) is
+ * extended for 60 ttl at most, as its owner may hang.  Returns NGX_ERROR if out
+ * of memory; otherwise the handler is called once, not from inside of this
+ * call.
  */
 
 ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish,

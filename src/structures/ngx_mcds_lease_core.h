@@ -49,31 +49,31 @@ struct ngx_mcds_lease_s {
                                           live */
     uint32_t             ttl;          /* guaranteed lifetime of the lease,
                                           seconds */
-    uint32_t             lasting;      /* time to live to send for the lease's
-                                          item */
-    ngx_uint_t           place;        /* the place of the lease's item, see
-                                          ngx_mcds_request_t; 0: no command was
-                                          sent */
+    uint32_t             lasting;      /* time to live of the lease's item, in
+                                          commands to memcached, seconds */
+    ngx_uint_t           place;        /* 1 + index, in the pool, of the server
+                                          that has the lease's item; 0: no
+                                          command was sent */
     uint32_t             keep;
     ngx_msec_t           kept_end;     /* with keep: the time at which the item
                                           of the released lease expires */
     ngx_msec_t           since;        /* when the lease was acquired; 0: its
                                           add is pending, or had no reply */
-    ngx_msec_t           end;          /* end of the search for the item of a
-                                          lease in doubt */
+    ngx_msec_t           end;          /* until when the lease's item, which may
+                                          or may not exist, is looked for */
     ngx_mcds_lease_left_t *kept;       /* the caller's memory for the data in a
                                           page's lease, or NULL */
-    ngx_msec_t           step;         /* interval at which the item of a lease
-                                          in doubt is looked for */
+    ngx_msec_t           step;         /* delay of the next read of the lease's
+                                          item, which may or may not exist */
     ngx_str_t            old;          /* content that the lease's item in
                                           memcached has now */
     ngx_str_t            text;         /* content to write to the lease's
                                           item */
     size_t               token_len;
     u_char               token[NGX_MCDS_LEASE_TEXT];
-    u_char               next[NGX_MCDS_LEASE_TEXT];  /* text to write in place
-                                                        of that in the item of
-                                                        an open lease */
+    u_char               next[NGX_MCDS_LEASE_TEXT];  /* new text to write into
+                                                        the item of a lease that
+                                                        is held */
     u_char               seen[NGX_MCDS_LEASE_VALUE];
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* the lease of a page, see
@@ -93,8 +93,8 @@ struct ngx_mcds_lease_s {
     unsigned             doubt:1;      /* the last command for the lease's item
                                           may or may not have been executed: the
                                           item is looked for */
-    unsigned             answered:1;   /* 1: memcached has replied while the
-                                          lease was in doubt */
+    unsigned             answered:1;   /* 1: memcached has replied since the
+                                          search for the lease's item began */
     ngx_str_t            key;
 };
 
@@ -130,7 +130,11 @@ void ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb,
     uint32_t ttl, ngx_mcds_handler_pt handler);
 
 
-/* Ends a lease that was acquired and is released; may free the lease. */
+/*
+ * Ends a released lease: deletes its item, unless lease->keep or lease->stays
+ * says that the item stays, and frees the lease, at once or after memcached's
+ * reply.
+ */
 
 void ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease);
 

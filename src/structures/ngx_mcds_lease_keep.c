@@ -13,12 +13,15 @@
 #include "ngx_mcds_lease_core.h"
 
 
-/* the number of times to live for which a lease is extended at most */
+/*
+ * the maximum time for which a lease is extended, unless other programs share
+ * it, in multiples of its time to live
+ */
 #define NGX_MCDS_LEASE_LIVES       60
 
 /*
- * An extension of a lease that had no reply is tried again after this part of
- * the time to live, and after this time at most, ms.
+ * An extension of a lease that had no reply is tried again after 1 / PART of
+ * the lease's time to live, but after AGAIN ms at most.
  */
 #define NGX_MCDS_LEASE_PART        12
 #define NGX_MCDS_LEASE_AGAIN       1000

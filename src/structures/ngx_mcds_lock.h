@@ -152,8 +152,8 @@ void ngx_mcds_lock_release(ngx_mcds_lock_t *lock);
 
 
 /*
- * Ends the holding of a lock, which stays in memcached for the rest of its
- * time: for a caller that will recognize its lock by the owner's name.
+ * Ends this worker's holding of a lock, but does not delete the lock's item,
+ * which expires later: the caller can find its lock again by the owner's name.
  */
 
 void ngx_mcds_lock_leave(ngx_mcds_lock_t *lock);

@@ -13,8 +13,8 @@
 
 
 /*
- * the maximum number of runs (consecutive numbers of lines of one writer) by
- * which the lines read of a chunk of a log are remembered
+ * the maximum number of runs (consecutive lines of one writer) by which a
+ * worker records the lines of a log's chunk (time interval) that it has read
  */
 #define NGX_MCDS_LOG_RUNS         4096
 

@@ -58,7 +58,7 @@ void ngx_mcds_log_batch_unref(ngx_mcds_log_batch_t *batch);
 
 
 /*
- * Adds to the batch a reference of the value into which its lines point.
+ * Adds to the batch a reference to a value into which the batch's lines point.
  * Returns NGX_ERROR if out of memory.
  */
 

@@ -457,8 +457,8 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
 
 
 /*
- * Returns the entry for the item of a chunk (time interval) of the log that has
- * the number part; creates the entry of the next item.  NULL if out of memory.
+ * Returns the entry for item number "part" of a chunk, a time interval of the
+ * log; creates the entry if there is none yet.  NULL if out of memory.
  */
 
 static ngx_mcds_log_part_t *

@@ -83,7 +83,7 @@ uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);
 
 /*
  * Returns how often the worker has looked for new lines of the follower's log,
- * with the present look.
+ * including the search that is under way.
  */
 
 ngx_uint_t ngx_mcds_log_looks(ngx_mcds_log_follower_t *follower);

@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Reads of a log.  Chunks are read in parallel; their lines are collected in
- * the order of time, or from the newest one back, until there are enough lines.
- * The number of items of a chunk is unknown: the first two are read, then as
- * many again if the last of them exists, and so on.
+ * Reads of a log.  Chunks (time intervals) are read in parallel; their lines
+ * are collected in the order of time, or from the newest one back, until there
+ * are enough lines.  The number of items of a chunk is unknown: the first two
+ * are read, then as many again if the last of them exists, and so on.
  */
 
 
@@ -16,7 +16,7 @@
 #include "ngx_mcds_log_read.h"
 
 
-/* the number of chunks of a log that are read in parallel */
+/* the number of chunks (time intervals) of a log that are read in parallel */
 #define NGX_MCDS_LOG_WINDOW       32
 
 /*
@@ -35,9 +35,9 @@ typedef struct {
                                             time interval of the log, that were
                                             requested */
     ngx_uint_t                waiting;
-    unsigned                  ended:1;   /* 1: the last item of this chunk that
-                                            was requested is missing: the chunk
-                                            has no further items */
+    unsigned                  ended:1;   /* 1: this chunk, a time interval of
+                                            the log, has no further items to
+                                            request */
 } ngx_mcds_log_slot_t;
 
 
@@ -71,8 +71,8 @@ struct ngx_mcds_log_read_s {
                                             the lines, ngx_mcds_value_t * */
     size_t                    held;      /* bytes of all values of the log's
                                             items that are held */
-    ngx_uint_t                lines;     /* number of lines in the chunks that
-                                            were read completely */
+    ngx_uint_t                lines;     /* number of lines in the chunks (time
+                                            intervals) that were read fully */
     ngx_queue_t               items;     /* items of the log that are being
                                             read, ngx_mcds_log_item_t */
     ngx_queue_t               spare;

@@ -3,16 +3,17 @@
  * Copyright (C) mcds authors
  *
  * The writer of a log.  Lines wait in frames, each of one chunk, a time
- * interval, the oldest frame first.  One frame at a time is being written:
+ * interval, the oldest frame first.  The lines of a frame are written at once,
+ * one frame after another:
  *
  *   append  to the item to which the last frame went; at the same time the
- *           size of the chunk is incremented, whose value tells which item is
- *           the next one
- *   add     if there is no item; another writer may be faster
+ *           counter of the bytes in the chunk is incremented: its new value
+ *           tells whether the next frame goes to the next item
+ *   add     the item, if it does not exist; another writer may be faster
  *   append  to the item of the other writer; if that is full, to the next one
  *
- * Frames of ngx_mcds_log_put() are tried once.  The last frame of a put has its
- * handler.
+ * A frame of ngx_mcds_log_put() is tried once; the last frame of a call has the
+ * handler of the call.
  */
 
 
@@ -40,8 +41,8 @@
 #define NGX_MCDS_LOG_CHECKS       4
 
 /*
- * the maximum time by which the clock may be set back while the times of log
- * lines do not decrease, ms
+ * if the clock is set back by less than this, in ms, new log lines get the time
+ * of the line before, so that the times do not decrease
  */
 #define NGX_MCDS_LOG_BACK         1000
 
@@ -74,8 +75,9 @@ struct ngx_mcds_log_writer_s {
                                            that were sent */
     ngx_uint_t              part;       /* item of the log last appended to */
     size_t                  written;    /* bytes appended to the log's item */
-    ngx_uint_t              check;      /* number of a log's item: those before
-                                           it are yet to be looked for */
+    ngx_uint_t              check;      /* number of an item of the log: the
+                                           item before it is the next one to be
+                                           created if it is missing */
     ngx_msec_t              checked;    /* when earlier items of the log were
                                            last looked for */
     ngx_uint_t              verb;

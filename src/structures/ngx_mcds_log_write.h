@@ -42,9 +42,9 @@ ngx_mcds_log_writer_t *ngx_mcds_log_open(ngx_mcds_log_t *log);
  * Adds a line of this time, in milliseconds since the epoch, to the log.  The
  * line is copied, and truncated to NGX_MCDS_LOG_LINE bytes.  The lines of a
  * writer are appended in order.  Lines that cannot be appended are tried again;
- * after a lost reply the same lines are appended again, with the same numbers.
- * The oldest lines are lost, which is logged, if they have no room, or if the
- * log no longer keeps their time interval.
+ * after a lost reply the same lines are appended again, with the same sequence
+ * numbers.  The oldest lines are lost, which is logged, if they have no room,
+ * or if the log no longer keeps their time interval.
  */
 
 void ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The outbox, the memory of known numbers and unsent sums of counters, and its
- * accounts, each for one destination of sums.
+ * The outbox: shared memory in which this host remembers the numbers of
+ * counters and, in an account for each destination, the unsent sums of their
+ * changes.
  */
 
 

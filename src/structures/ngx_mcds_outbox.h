@@ -3,9 +3,9 @@
  * Copyright (C) mcds authors
  *
  * The data that a host remembers about its counters, in memory that all workers
- * share and that outlives them: known numbers, from which a counter continues
- * that memcached has lost, and sums that have not reached their destination
- * yet.
+ * share and that outlives them: known numbers, from which counters that
+ * memcached has lost continue, and sums of changes that have not reached their
+ * destination yet.
  *
  * A worker may be killed at any time, even during a change.  So the outbox has
  * no pointers, each change becomes visible by a single store, and
@@ -178,7 +178,7 @@ uint64_t ngx_mcds_outbox_id(ngx_mcds_outbox_t *outbox, ngx_str_t *pool,
 
 
 /*
- * Returns the number that a counter has at least, as far as this host knows; 0:
+ * Returns a lower bound of a counter's number, as far as this host knows; 0:
  * unknown.
  */
 
@@ -186,8 +186,9 @@ uint64_t ngx_mcds_outbox_known(ngx_mcds_outbox_t *outbox, uint64_t id);
 
 
 /*
- * Returns the number of a counter that this host knows, and in *age the
- * milliseconds since memcached replied with it.
+ * Returns the number that this host knows of a counter, and in *age the
+ * milliseconds since the host learned this number.  Returns 0 if the number is
+ * unknown.
  */
 
 uint64_t ngx_mcds_outbox_heard(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -214,9 +215,9 @@ void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Lowers the number that this host knows of a counter by what it has subtracted
- * from the counter.  The number in memcached may be smaller still: that of a
- * counter that was lost.
+ * Lowers the number that this host knows of a counter by delta, which the host
+ * has subtracted from the counter.  If memcached has lost the counter, its
+ * number in memcached may be smaller than the known one.
  */
 
 void ngx_mcds_outbox_subtract(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -284,8 +285,8 @@ ngx_int_t ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox,
 /*
  * Returns the next unsent sum of a counter that is in the account's batch for
  * the origin, with the parameters and results of ngx_mcds_outbox_take(), but
- * leaves it in the account.  With fresh, a sum in no batch is put into this
- * batch; otherwise only sums that are already in it are returned.
+ * leaves it in the account.  If fresh is 1, a sum in no batch is put into this
+ * batch; otherwise only sums that are already in the batch are returned.
  */
 
 ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,

@@ -2,14 +2,16 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memory of the outbox:
+ * The layout of the outbox, shared memory for the numbers that this host knows
+ * of counters, and for unsent sums of their changes:
  *
- *   outbox | known numbers, in sets of 8 | heads | slots
+ *   ngx_mcds_outbox_t | known numbers, in sets of 8 | heads | slots
  *
- * A known number has its place in one set; the number that was learned the
- * longest time ago makes room.  Sums are in chains of slots, which begin at a
- * head; the rest of a long key is in further slots.  Slots refer to each other
- * by their numbers, 0 for none.
+ * The id of a counter selects the set for its known number; in a full set the
+ * number that was learned the longest time ago makes room.  A slot with the sum
+ * of a counter is in a hash chain, which begins at a head; further slots have
+ * the rest of a long key.  Slots refer to each other by their numbers, 0 for
+ * none.
  */
 
 

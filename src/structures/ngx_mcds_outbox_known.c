@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Known numbers in the outbox: the numbers of counters that this host knows, to
- * which counters that memcached has lost are raised.
+ * The numbers that this host knows of counters, in the outbox (shared memory).
+ * A counter that memcached has lost is raised to its known number.
  */
 
 

@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * A worker exits when no timer is left that is not cancelable.  One such timer
- * runs while any event is posted to the next turn, and is checked at intervals,
- * as a timer for each event would cost more than the work.
+ * An exiting worker waits for all timers that are not cancelable.  While any
+ * event is posted to the next turn of the event loop, one such timer keeps the
+ * worker alive, and looks at intervals whether events are left: a timer for
+ * each event would cost more than the event's work.
  */
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Work that continues in the next turn of the event loop.
+ * Events posted to the next turn of the event loop, for which an exiting worker
+ * waits.
  */
 
 

@@ -2,11 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * A worker has one raise of a counter at a time:
+ * Raises a counter that memcached has lost to the number that this host knows,
+ * for all changes and reads (wishes) that wait for the counter in a worker:
  *
- *   look -> judge -> add the missing part -> done
- *    ^                        |
- *    +-- the counter was changed meanwhile, or more wishes have come
+ *   read the counter -> may it be raised? -> add the missing part -> done
+ *     ^                                                  |
+ *     +-- the counter has changed since the read, or more wishes have come
  */
 
 
@@ -19,9 +20,9 @@
 
 
 /*
- * the limits of counters that a worker raises at a time to numbers that this
- * host knows: their number, and their bytes; beyond them a change does not
- * raise its counter
+ * the hash buckets, and the maximum count and bytes, of counters that a worker
+ * raises at a time to the numbers that this host knows; beyond the maximum a
+ * change does not raise its counter
  */
 #define NGX_MCDS_RAISE_BUCKETS    256
 #define NGX_MCDS_RAISES           65536
@@ -33,7 +34,7 @@
  */
 #define NGX_MCDS_RAISE_TRIES      256
 
-/* the maximum length of the number of a counter: longer than any number */
+/* the maximum length of a counter's value: longer than any 64-bit number */
 #define NGX_MCDS_RAISE_LEN        64
 
 /*
@@ -72,9 +73,9 @@ struct ngx_mcds_raise_s {
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
-    ngx_uint_t             ends;       /* the counter is meant to expire: its
-                                          time to live is not a mark of mcds, an
-                                          expiry in years */
+    ngx_uint_t             ends;       /* 1: the counter has a configured time
+                                          to live, not a mark of mcds (an expiry
+                                          in years) */
     int64_t                age;        /* seconds since this host learned the
                                           counter's number */
 
@@ -469,8 +470,8 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
  * large enough; NGX_DECLINED: it was set or lowered; NGX_ABORT: another program
  * has given it a time to live.  On replicas one server with a counter that was
  * set is enough for NGX_DECLINED, and one with a counter that was created again
- * for NGX_OK.  While a replica is down, the others may lack changes of the
- * counter.
+ * for NGX_OK.  While a replica is down, the other replicas may lack changes of
+ * the counter.
  */
 
 static ngx_int_t
@@ -524,11 +525,11 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 
 /*
- * Computes the number to which a counter is raised for the changes that wait
- * (wishes): the largest number that this host knew when it sent a change, plus
- * all changes that were sent with this known number, which contains none of
- * these changes; or, if larger, the number that this host knows by now, which
- * may contain changes that wait.
+ * Computes the number to which a counter is raised: the largest number that
+ * this host knew when it sent one of the waiting changes (wishes), plus all
+ * waiting changes that the host sent while it knew this number, which does not
+ * contain them.  The result is not below the number that this host knows by
+ * now, nor below the sum of a change and the number known when it was sent.
  */
 
 static ngx_int_t

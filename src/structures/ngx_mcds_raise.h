@@ -7,9 +7,9 @@
  * number raises the counter once, by the difference.
  *
  * A counter that was set to a lower number by other means must stay.  The time
- * to live tells the two apart: mcds gives a durable counter an expiry in years,
- * whose lower digits say when the counter was created; other programs that set
- * a number give it no expiry.
+ * to live tells such a counter from one that was lost: mcds gives a durable
+ * counter an expiry that is years ahead, and contains the time of the counter's
+ * creation; other programs that set a number give it no expiry.
  */
 
 
@@ -36,7 +36,7 @@
 
 /*
  * The maximum difference between the clocks of hosts, in seconds.  A counter
- * that was created after its known number was learned, or up to this time
+ * that was created after this host learned its number, or up to this time
  * before, may have been lost and created again.
  */
 #define NGX_MCDS_MARK_SKEW        300
@@ -60,7 +60,8 @@ int64_t ngx_mcds_raise_marked(int64_t ttl, time_t now);
 
 /*
  * Returns the time to live for a counter that is created now: its own ttl; or,
- * if it is durable, its mark, an expiry in years; or 0.
+ * if that is 0 and the counter is durable, a mark (an expiry in years), unless
+ * counters of the pool get no marks; otherwise 0, for no expiry.
  */
 
 uint32_t ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter);
@@ -78,16 +79,18 @@ ngx_uint_t ngx_mcds_raise_doubt(ngx_mcds_pool_t *pool);
 
 /*
  * Notes whether the time to live of a counter is a mark, an expiry in years,
- * given by mcds; after an impossible one, counters of this pool get no marks.
+ * given by mcds.  After a ttl above INT32_MAX, by which memcached reports a
+ * negative one, counters of this pool get no marks any more.
  */
 
 void ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl);
 
 
 /*
- * The handler of a wish to raise a counter.  NGX_OK: value is the number of the
- * counter, which contains the wish's change and all that this host knew
- * before.  NGX_DECLINED: the counter was set to, or lowered to, this value.
+ * The handler of a change or a read that waits until its counter is raised.
+ * NGX_OK: value is the number of the counter, which contains the change and is
+ * not below the number that this host knew when the change or read was sent.
+ * NGX_DECLINED: the counter was set to, or lowered to, this value.
  * NGX_ERROR: the number is unknown, or there was no time to raise the counter.
  */
 
@@ -107,20 +110,21 @@ typedef struct {
     uint64_t             sum;          /* sum by which the request changes the
                                           counter; 0: a read */
     ngx_msec_t           sent;         /* when the counter's change or read was
-                                          sent: the wish ends when the pool's
-                                          timeout has passed since */
+                                          sent; it waits for the raise for the
+                                          rest of the pool's timeout */
     ngx_mcds_raise_pt    handler;
     void                *data;
 } ngx_mcds_wish_t;
 
 
 /*
- * Raises a counter to the known number and the sum of the wishes of this
- * worker, which are combined.  The counter is not raised above that number, so
- * nothing is counted twice: the changes that other workers have made since the
- * counter was created again become a part of the number.  The counter is
- * changed only by its CAS, so that each host adds only the part that is still
- * missing.  On replicas the counter is raised on each server.
+ * Raises a counter to the number that this host knows, plus the sum of all
+ * changes that wait for the counter in this worker.  The counter is not raised
+ * above that total, so no change is counted twice: the changes that other
+ * workers have made since the counter was created again become a part of the
+ * total.  Each increment names the counter's CAS value, so that each host adds
+ * only the part that is still missing.  On replicas the counter is raised on
+ * each server.
  *
  * age is the time since the known number was received, in milliseconds.
  * NGX_OK: the handler is called once, not from inside of this call, and the

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Changes of counters while a server is down: they are kept in the outbox, and
- * added when the server has returned.
+ * Keeps the changes of counters while a memcached server is down, in the outbox
+ * (shared memory), and sends them when the server has returned.
  */
 
 

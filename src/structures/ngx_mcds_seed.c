@@ -58,7 +58,7 @@
  */
 #define NGX_MCDS_SEED_PATIENCE    60000
 
-/* the maximum length of the number of a counter: longer than any number */
+/* the maximum length of a counter's value: longer than any 64-bit number */
 #define NGX_MCDS_SEED_LEN         64
 
 
@@ -91,8 +91,8 @@ struct ngx_mcds_seed_s {
                                             ngx_mcds_increment_t */
 
     /*
-     * the one of the changes that wait for the counter's initial number which
-     * sums up those whose requests no longer wait; or NULL
+     * a change, in the queue "growing", that sums up the changes whose requests
+     * no longer wait for the counter's initial number; or NULL
      */
     ngx_mcds_increment_t  *silent;
 
@@ -204,8 +204,9 @@ ngx_mcds_seed_sought(ngx_mcds_increment_t *increment)
 
 
 /*
- * Sends a change of a counter to memcached, once more after a wait for the
- * counter's initial number; if update is NOW, a missing counter is created.
+ * Sends a change of a counter to memcached again, after the first command found
+ * no counter.  If counter.update is NGX_MCDS_COUNTER_NOW, a counter that is
+ * still missing is created.
  */
 
 static void

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Changing a table: first its elements, then the lines of its list of names;
- * then a check whether elements and lines agree, and new lines for elements
- * whose lines do not.
+ * A change of a table first writes the elements, and appends a line for each of
+ * them to the table's list of names.  Then the change checks whether elements
+ * and lines agree, and appends new lines for elements whose lines are wrong.
  */
 
 

@@ -237,8 +237,8 @@ ngx_int_t ngx_mcds_table_compact(ngx_mcds_table_t *table,
 
 
 /*
- * Adds the lines of a change to the table's list of names, and at the same time
- * compacts the list, for a list that is too large for the lines otherwise.  The
+ * Adds the lines of a change to the table's list of names, and in the same step
+ * removes obsolete lines from the list, which has no room otherwise.  The
  * handler gets the change; the results are those of ngx_mcds_array_change().
  */
 

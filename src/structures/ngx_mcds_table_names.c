@@ -14,9 +14,9 @@
 
 
 /*
- * the list of the names of a table's elements is compacted when its older lines
- * are more than twice as many as the names left by the last compaction, plus
- * this number
+ * the list of the names of a table's elements is compacted when the lines moved
+ * out of the list's first item are more than twice as many as the names left by
+ * the last compaction, plus this number
  */
 #define NGX_MCDS_TABLE_SPARE      2048
 
@@ -195,7 +195,8 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 
 /*
  * Compacts the list of the names of a table's elements if it has many obsolete
- * lines; called when lines of the list have moved to items of their own.
+ * lines; called when the list's first item has become large, and its lines have
+ * moved to a further item.
  */
 
 static void

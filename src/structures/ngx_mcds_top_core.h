@@ -27,7 +27,8 @@
 
 /*
  * the interval at which a worker that has counts of keys looks whether it is to
- * exit, and the shortest interval at which a timer reads the list; ms
+ * exit, and the shortest interval at which a timer reads the list of the most
+ * frequent keys; ms
  */
 #define NGX_MCDS_TOP_TICK         1000
 

@@ -151,8 +151,9 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
     state = top->state;
 
     /*
-     * the next read of the list is due a flush interval after the beginning of
-     * this read, as the timer calls the reader's handler at that interval
+     * note when this read of the list of the most frequent keys begins, not
+     * when it ends: at each flush interval the timer looks whether the next
+     * read is due
      */
 
     state->read = ngx_max(ngx_current_msec, 1);

@@ -96,8 +96,8 @@ struct ngx_mcds_update_s {
     ngx_uint_t              tries;      /* number of attempts to update the item
                                            after the first one */
     ngx_mcds_op_t           op;
-    ngx_event_t             event;      /* event of the update's next attempt;
-                                           the worker does not exit before */
+    ngx_event_t             event;      /* timer of the update's next attempt,
+                                           for which an exiting worker waits */
 };
 
 

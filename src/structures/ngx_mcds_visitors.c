@@ -175,7 +175,8 @@ ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now)
 
     /*
      * the item with the count of visitors in a slot (part of the window) lives
-     * one second more, as memcached's clock may tick at once
+     * one second more, as memcached's clock, of whole seconds, may tick just
+     * after the item is stored
      */
 
     ttl = (visitors->slots + 2) * length - now % length + 1;
@@ -310,8 +311,8 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
     if (result->rc == NGX_MCDS_NOT_STORED) {
 
         /*
-         * another worker has counted the visitor: read when the item in
-         * memcached that shows this expires
+         * another worker has counted the visitor: ask memcached for the time to
+         * live of the item that shows that the visitor was counted
          */
 
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
