@@ -15,7 +15,7 @@
 #include "ngx_mcds_visitors.h"
 
 
-/* the default window of mcds_visitor_counter, in seconds, and its slots */
+/* default window of mcds_visitor_counter, seconds, and its number of slots */
 #define MCDS_VISITORS_WINDOW      300
 #define MCDS_VISITORS_SLOTS       5
 
@@ -240,8 +240,8 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
     if (minus && rc == NGX_MCDS_OK) {
 
         /*
-         * a replica that is down keeps its larger number, which is that of the
-         * counter when the replica returns
+         * a replica that is down keeps the larger number from before the
+         * command, which the counter gets again when the replica returns
          */
 
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -415,8 +415,8 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 
 
 /*
- * replaces the default window and number of slots by those of nginx's
- * directive, and these by those of options
+ * sets the window and the number of slots of time that divide it from --window
+ * and --slots, or else from nginx's directive; otherwise leaves the defaults
  */
 
 static void

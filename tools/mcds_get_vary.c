@@ -155,7 +155,7 @@ mcds_get_list(mcds_t *m, ngx_str_t *key, ngx_mcds_entry_t *list,
         return NGX_DECLINED;
     }
 
-    /* the key must contain the generation of this list of variants */
+    /* a variant's key must have the generation of the list of variants */
 
     ngx_memzero(none, NGX_MCDS_VARIANT_LEN);
     mcds_get_variant_key(m, list, none, &other);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds log: prints the lines that all hosts have written to a log, the stored
- * ones, and with "follow" also new ones.
+ * mcds log: prints the stored lines of a log, which all hosts have written, and
+ * with "follow" then also the new lines that hosts write.
  */
 
 

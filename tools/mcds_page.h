@@ -26,12 +26,13 @@ typedef struct {
 
 /*
  * Returns the pages of n URLs and of all --key, an array of mcds_page_t.  Ends
- * the tool with a list of sites if several may have a page.  Their pools with
- * "eject" are probed: other servers stand in for those that are down.
+ * the tool with a list of sites if several may have a page.  Probes the servers
+ * of the pages' pools with "eject": other servers stand in for those that are
+ * down.
  *
  * The server{} block of a URL is chosen among those that cache pages as nginx
- * does: by its port, then by its host.  If none of them listens on that port
- * nginx is behind a load balancer, and the host alone decides.
+ * does: by its port, then by its host.  If none of these blocks listens on the
+ * port, nginx is behind a load balancer, and the host alone decides.
  */
 
 ngx_array_t *mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds status prints the state of memcached and nginx on one screen, mcds watch
- * the rates of nginx's statistics, each second.
+ * mcds status prints the state of memcached and nginx on one screen; mcds watch
+ * prints the rates of nginx's statistics each second.
  */
 
 
@@ -377,8 +377,8 @@ mcds_status_down(json_t *status)
 
 
 /*
- * returns the number in the member of a JSON object that one names, or, if two
- * is not NULL, in the member two of this member; 0 if there is no such number
+ * returns the number object[one] or, if two is not NULL, object[one][two] of a
+ * JSON object; 0 if there is no such number
  */
 
 static json_int_t
