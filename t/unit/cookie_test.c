@@ -88,8 +88,8 @@ test_names(void)
         no("SID", "a=%3bSID=1"), no("SID", "%2553ID=1"),
 
         /*
-         * white space of Unicode or ISO-8859-1, and control characters, at
-         * names
+         * white space of Unicode or ISO-8859-1, and control characters, before
+         * and after names
          */
         yes("SID", "a=b;\xc2\xa0SID=1"), yes("SID", "a=b;\xe2\x80\x83SID=1"),
         yes("SID", "\xa0SID\xa0=1"), yes("SID", "\xef\xbb\xbfSID=1"),

@@ -92,8 +92,8 @@ static u_char     layout[] =
     "\x00\x00"                               /* 86 reserved */
     "\x00\x00\x00\x00"                       /* 88 length of a part */
     "\x00\x00\x00\x00\x00\x00\x00\x00"       /* 92 reserved */
-    "\x68\x67\x66\x65\x64\x63\x62\x61"       /* 100 build */
-    "\x00\x00\x00\x00"                       /* 108 purges */
+    "\x68\x67\x66\x65\x64\x63\x62\x61"       /* 100 id of the build */
+    "\x00\x00\x00\x00"                       /* 108 number of purges */
     "k/1"                                    /* 112 text of the key */
     "\x02\x00\x02\x00\x00\x00t1"             /* extension, type 2, size 2 */
     "A: b\r\n"

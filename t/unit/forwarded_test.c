@@ -192,8 +192,8 @@ test_texts(void)
 
 
 /*
- * For any header "Forwarded", the result fits its buffer, and contains no
- * addresses if the header is valid.
+ * Random headers "Forwarded": the text of each for the cache key fits into its
+ * buffer, and some headers, but not most, agree with the request.
  */
 
 static void

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The hot keys of a host, those requested most often, with several workers that
- * take turns: rates compared with true ones, decay, and a worker's successor.
+ * Tests the hot keys of a host, those requested most often, with several
+ * workers that take turns: compares the rates of keys with the true ones, lets
+ * rates decay, and replaces workers.
  */
 
 
@@ -117,8 +118,8 @@ test_fades(void)
     ok(about(rate("a"), before * 49 / 100), "half of it after 11 seconds");
 
     /*
-     * the rate of a key is the same, whether the worker or the reader applies
-     * the decay
+     * the rate of a hot key decays by the same amount, whether the worker that
+     * counts keys or the process that reads the hot keys computes the decay
      */
 
     add(0, "b", 1);
@@ -201,7 +202,10 @@ test_merged(void)
     ok(about(rate("all") * 7, rate("one") * 20)
        && about(rate("two") * 7, rate("one") * 30), "their shares");
 
-    /* a worker whose place in shared memory was taken over publishes no more */
+    /*
+     * a worker writes no hot keys to a place in shared memory that another
+     * process has taken over
+     */
 
     work(1);
     workers[1]->place->pid = 1;
@@ -273,7 +277,10 @@ test_killed(void)
     publish(1);
     ok(read_all() == 2, "and is seen");
 
-    /* the replaced worker ends its last write to shared memory late */
+    /*
+     * the worker that was replaced ends its last write to the place in shared
+     * memory only now, and so makes the version of the place odd
+     */
 
     places->next->version++;
 
@@ -354,7 +361,10 @@ test_small(void)
 }
 
 
-/* A hot key is shown with the last number that any worker has noted for it. */
+/*
+ * A hot key is shown with a value, such as that of a counter: the last value
+ * that any worker has noted for the key.
+ */
 
 static void
 test_noted(void)

@@ -59,12 +59,12 @@ static ngx_uint_t rnd(ngx_uint_t n);
 static ngx_mcds_index_node_t  *buckets[8];
 static ngx_mcds_index_t        tested;
 static item_t                  items[MANY];
-static item_t                 *drops[MANY];    /* items that must be dropped */
+static item_t                 *drops[MANY];    /* items that the model drops */
 static ngx_uint_t              ndrops;
 static ngx_uint_t              seen_drops;
 static ngx_uint_t              wrong;
 static ngx_uint_t              order;
-static ngx_uint_t              nodes, idles;   /* numbers that the model has */
+static ngx_uint_t              nodes, idles;   /* counts of the model's nodes */
 static size_t                  bytes, idle_bytes;
 static ngx_uint_t              all_drops, all_busy, all_found, all_twins;
 

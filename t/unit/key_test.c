@@ -177,7 +177,10 @@ test_bytes(void)
 }
 
 
-/* each byte at each place of a key, which the code checks in machine words */
+/*
+ * tests each byte value at each position of a key: ngx_mcds_key_end() checks
+ * the bytes of a key a machine word at a time
+ */
 
 static void
 test_places(void)
@@ -279,7 +282,10 @@ test_marks(void)
 }
 
 
-/* Keys that another program must compute to find the same items. */
+/*
+ * Known pairs of a text and its key: another program that uses items of mcds
+ * must compute the keys in this way.
+ */
 
 static void
 test_known(void)
@@ -481,7 +487,10 @@ test_distinct(void)
 }
 
 
-/* Builds a key from exact copies, so that a read beyond the end is noticed. */
+/*
+ * Builds a key from copies of its parts in memory of exactly their lengths, so
+ * that a sanitizer notices a read beyond their ends.
+ */
 
 static ngx_uint_t
 build(ngx_mcds_key_t *key, const char *prefix, const char *base, size_t len,

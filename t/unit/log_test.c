@@ -244,7 +244,8 @@ test_torn(void)
     while (len--) {
 
         /*
-         * an exact copy of the cut frame, so that a read beyond it is noticed
+         * a copy of a cut frame (a batch of log lines): a sanitizer notices a
+         * read beyond its end
          */
 
         copy = malloc(len + 1);

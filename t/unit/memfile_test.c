@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Copies of values in files in memory (memfd): their bytes and offsets, values
- * that the file refuses, the smallest value, and the number of files.
+ * Copies of values in files in memory (memfd): their bytes and offsets, the
+ * seals against changes, the smallest value to copy, and the number of files.
  */
 
 

@@ -104,7 +104,10 @@ irregular(void)
 }
 
 
-/* each page has its own time to build, but the margin is that of all pages */
+/*
+ * the least time of a build is the time that the page took to build last, less
+ * a margin, which depends on the builds of all pages
+ */
 
 static void
 one_page(void)

@@ -27,14 +27,14 @@ static ngx_int_t read_exact(const u_char *data, size_t len, size_t expected);
 
 
 static u_char  layout[] =
-    "\x4d\x43\x44\x50"                       /*  0 magic */
-    "\x01\x00"                               /*  4 format, reserved */
-    "\x20\x00"                               /*  6 size of this header */
-    "\x05\x00\x00\x00"                       /*  8 size of data */
-    "CRC!"                                   /* 12 CRC32C */
-    "\xef\xcd\xab\x89\x67\x45\x23\x01"       /* 16 generation */
-    "\x07\x00\x00\x00"                       /* 24 number of the part */
-    "\x00\x00\x00\x00"                       /* 28 reserved */
+    "\x4d\x43\x44\x50"                       /* at 0: magic */
+    "\x01\x00"                               /* at 4: format, reserved */
+    "\x20\x00"                               /* at 6: size of this header */
+    "\x05\x00\x00\x00"                       /* at 8: size of the data */
+    "CRC!"                                   /* at 12: CRC32C of other bytes */
+    "\xef\xcd\xab\x89\x67\x45\x23\x01"       /* at 16: the body's generation */
+    "\x07\x00\x00\x00"                       /* at 24: number of the part */
+    "\x00\x00\x00\x00"                       /* at 28: reserved */
     "hello";
 
 

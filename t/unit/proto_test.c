@@ -174,7 +174,7 @@ static command_t  commands[] = {
 
 static reply_t  replies[] = {
 
-    /* replies to mg */
+    /* replies to the command mg, which reads an item */
 
     { "EN kfoo O1f", .rc = NGX_MCDS_NOT_FOUND, .has = HAS_KO, .key = "foo",
       .opaque = 0x1f },
@@ -206,7 +206,7 @@ static reply_t  replies[] = {
     { "VA 0 t-1 c3121868 W", .has = HAS_V|HAS_C|HAS_T, .ttl = -1,
       .cas = 3121868 },
 
-    /* replies to ms */
+    /* replies to the command ms, which stores an item */
 
     { "HD c1 kfoo O2", .has = HAS_C|HAS_KO, .cas = 1, .key = "foo",
       .opaque = 2 },
@@ -223,7 +223,7 @@ static reply_t  replies[] = {
     { "NF c0 kfoo O5", .rc = NGX_MCDS_NOT_FOUND, .has = HAS_C|HAS_KO,
       .key = "foo", .opaque = 5 },
 
-    /* replies to ma */
+    /* replies to the command ma, which increments or decrements a number */
 
     { "VA 1 kfoo O6", .has = HAS_V|HAS_KO, .len = 1, .key = "foo",
       .opaque = 6 },
@@ -410,7 +410,10 @@ static struct {
     { text("VERSION 1.6\0\r\n") },
     { text("SERVER_ERROR out\0\r\n") },
 
-    /* words that show an unknown state, or another server than memcached */
+    /*
+     * lines that answer no command of the client: the state of the connection
+     * is unknown, or the server is not memcached
+     */
 
     { text("M\r\n") },
     { text("H\r\n") },
@@ -599,8 +602,8 @@ test_replies(void)
 
 
 /*
- * Each reply in a buffer that grows byte by byte, in memory of exactly its
- * size, and then with the start of the next reply.
+ * Parses each reply from a buffer with its first bytes, from none to all, in
+ * memory of exactly that size, and then with the start of another reply.
  */
 
 static void
@@ -1037,7 +1040,10 @@ test_versions(void)
 }
 
 
-/* Encodes a command into memory of exactly the promised size. */
+/*
+ * Encodes a command into memory of NGX_MCDS_MAX_COMMAND bytes, so that a
+ * sanitizer notices a longer command, and copies it to line.
+ */
 
 static size_t
 encode(char *line, ngx_mcds_cmd_t *cmd)

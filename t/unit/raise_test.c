@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The marks of counters: their values, the periods that they cover, and the age
- * of a counter by its mark, with clocks that differ.
+ * The marks of counters, expiries in years that contain the time of a counter's
+ * creation: their values, the periods that they cover, and the age of a counter
+ * by its mark, with clocks that differ.
  */
 
 

@@ -74,12 +74,18 @@ main(void)
     check(page, 0, -NOW, LIFE - NOW, 0, -NOW, LIFE - NOW, "in 1970");
     check(list, 0, year, 0, 0, year, 0, "a list");
 
-    /* a page too far ahead, of unknown age, expires when it is first seen */
+    /*
+     * a page whose creation is more than 5 s in the future has an unknown age,
+     * and expires when the worker first sees it
+     */
 
     check(page, 0, 5001, LIFE + 5001, 0, -LIFE, 0, "beyond the bound");
     check(page, 0, 5001, LIFE + 5001, 1, -LIFE, 0, "seen again");
 
-    /* the worker has seen another version of the page: this one is newer */
+    /*
+     * a version of a page whose creation is in the future counts as created
+     * when the worker last saw another version of the page
+     */
 
     check(page, 0, year, year + LIFE, 100, 1, LIFE + 1, "in a year");
     check(page, 0, year, year + LIFE, LIFE, 1, LIFE + 1, "a minute later");
@@ -93,28 +99,37 @@ main(void)
     check(page, 0, year, year + LIFE, 12 * LIFE, 11 * LIFE, 12 * LIFE,
           "made after that");
 
-    /* versions of a page that were seen in another pool do not count */
+    /*
+     * the worker has seen versions of the page in another pool only, so the age
+     * of the page is unknown
+     */
 
     place = &pools[1];
     check(page, 0, year, year + LIFE, 13 * LIFE, 12 * LIFE, 13 * LIFE,
           "in another pool");
     place = &pools[0];
 
-    /* a hit-for-miss mark does not make a page older */
+    /*
+     * a hit-for-miss entry whose creation is in the future counts as created
+     * when the worker first sees it
+     */
 
     key[0] = 'H';
     check(pass, 0, year, year + LIFE, 13 * LIFE, 13 * LIFE, 14 * LIFE,
           "a mark");
     key[0] = 'h';
 
-    /* the page's time of creation has been reached */
+    /*
+     * the page keeps its corrected times even when its own time of creation is
+     * no longer in the future
+     */
 
     check(page, 0, year, year + LIFE, year - 5000, 11 * LIFE, 12 * LIFE,
           "within the bound by now");
     check(page, 0, year, year + LIFE, year + LIFE, 11 * LIFE, 12 * LIFE,
           "no longer ahead");
 
-    /* by a clock that was set back, the page was not seen before */
+    /* this host's clock was set back: the page counts as not seen before */
 
     check(page, 0, year, year + LIFE, 50, 50 - LIFE, 50, "set back");
 

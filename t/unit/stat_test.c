@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Statistics: the sums of several workers, the gauges of running workers, which
- * change of a breaker is new for the host, and the counts that wait for a
- * flush.
+ * Statistics: the sums of several workers, the gauges of running workers, the
+ * changes of a circuit breaker that the host reports, and the counts that wait
+ * for a flush.
  */
 
 

@@ -43,7 +43,10 @@ ok(int good, const char *fmt, ...)
 }
 
 
-/* The seed of random numbers: MCDS_SEED, or a constant. */
+/*
+ * Prints and returns the seed of random numbers: the environment variable
+ * MCDS_SEED or, if it is not set, the argument.
+ */
 
 __attribute__((unused))
 static unsigned int

@@ -412,7 +412,7 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000,
        "large: the first ones are stored");
 
-    /* memcached refuses a summary of any size: it is not halved for ever */
+    /* memcached refuses a summary of any size: the worker stops halving it */
 
     for (i = 0; i < 10 && top.state->flying; i++) {
         answer(nsent - 1, NGX_MCDS_TOO_LARGE, NULL);
@@ -576,8 +576,8 @@ test_read_ended(void)
     ngx_mcds_value_t     *a, *b;
     ngx_mcds_top_wait_t  *wait;
 
-    start(1226);                  /* in slot 122 of 10 s; slot 119 ended 26 s
-                                     ago */
+    start(1226);                  /* in slot 122, an interval of 10 s, which
+                                     began at 1220 */
 
     a = stored("/a", 1);
     b = stored("/b", 10);
@@ -590,7 +590,8 @@ test_read_ended(void)
 
     ok(in_list("/a") == 6, "ended: all of them");
 
-    pass(5000);                   /* in slot 123: slots 118 to 123 are shown */
+    pass(5000);                   /* the clock is at 1231, in slot 123: the
+                                     list shows the slots 118 to 123 */
     n = nsent;
     (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
     ok(nsent == n + 3 && is(n, NGX_MCDS_GET, "t:top:121")
@@ -604,7 +605,8 @@ test_read_ended(void)
     ok(in_list("/a") == 3 && in_list("/b") == 30,
        "ended: the oldest is dropped, the others stay");
 
-    pass(5000);                   /* slot 121 has ended, too */
+    pass(5000);                   /* at 1236, the counts of slot 121, which
+                                     ended at 1220, are final */
     n = nsent;
     (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
 

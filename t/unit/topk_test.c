@@ -560,7 +560,10 @@ check(ngx_mcds_topk_t *topk, ngx_uint_t max, const char *what)
 }
 
 
-/* Returns 1 if the heap, the places and the hash buckets of a summary agree. */
+/*
+ * Returns 1 if a summary's heap, the keys' places in the heap and the hash
+ * buckets agree.
+ */
 
 static ngx_uint_t
 sound(ngx_mcds_topk_t *topk)

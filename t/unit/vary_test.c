@@ -249,7 +249,10 @@ test_entry(void)
     ngx_str_set(&names, "accept,cookie");
     ngx_str_set(&body, "0123456789abcdefFEDCBA9876543210");
 
-    /* the extension with the names of headers follows another extension */
+    /*
+     * a page's entry has two extensions, each a type, a length and data: the
+     * one with the names of headers follows one of an unknown type
+     */
 
     memcpy(buf, "\x07\x00\x02\x00\x00\x00zz", 8);
     p = ngx_mcds_vary_ext(buf + 8, &names);
@@ -281,7 +284,7 @@ test_entry(void)
     memcpy(buf + 8 + NGX_MCDS_VARY_EXT, "*,", 2);
     ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "a star");
 
-    /* the extensions of an entry are cut at each byte */
+    /* the extensions of a page's entry are cut at each byte: all are refused */
 
     for (len = 0; len < ext.len; len++) {
         copy = malloc(len + 1);

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * The slots of time and the items with which a worker counts visitors.  The
- * test replaces the client of memcached, with the time as an argument; it
+ * test replaces the client of memcached, and passes the time as an argument; it
  * records submitted operations, and answers them.
  */
 
@@ -166,9 +166,10 @@ test_slot(void)
 
 
 /*
- * The item of a slot (interval of time) lives until it was shown for the last
- * time, also in interpolation, whenever it was created in the slot.  Windows
- * that are too long for this are not interpolated.
+ * The item of a slot (interval of time), created at any second of the slot,
+ * lives until its count was shown for the last time.  Interpolation shows the
+ * count for one more slot, unless the item would have to live longer than
+ * NGX_MCDS_MAX_TTL.
  */
 
 static void
@@ -207,7 +208,7 @@ test_ttl(void)
             end = (ngx_mcds_visitors_slot(&v, now) + v.slots + more)
                   * length;
 
-            /* memcached's clock may tick at once */
+            /* memcached's clock may tick just after it has stored the item */
             gone = now + ttl - 1;
 
             if (gone < end
@@ -224,8 +225,9 @@ test_ttl(void)
 
 
 /*
- * A window of one slot needs two keys that alternate; each item must live for
- * 2T - t % T.
+ * If the window, of T seconds, has only one slot, two items alternate: one is
+ * filled, one is shown.  An item created at time t lives to the end of the next
+ * slot at least.
  */
 
 static void
@@ -328,7 +330,10 @@ test_visit_elsewhere(void)
     ok(nsent == 5, "elsewhere: gone meanwhile");
     answer(4, NGX_MCDS_NOT_STORED, NULL, 0);
 
-    /* a visitor's mark that another program has stored without an expiry */
+    /*
+     * another program has stored a visitor's mark, the item that tells that the
+     * visitor was counted, without an expiry
+     */
 
     answer(5, NGX_MCDS_OK, NULL, -1);
     visit("e", "anna", 2101);
@@ -482,7 +487,7 @@ test_sum_settles(void)
        "sum: settles in the first seconds of a slot");
     ok(value == 5, "sum: settled");
 
-    /* sums of short slots become final later, after several slots */
+    /* the count of a slot of one second becomes final only some slots later */
 
     used = &short_slots;
     start();
@@ -659,7 +664,7 @@ test_jitter(void)
 
     ok(bad == 0, "jitter: never negative, nothing of nothing");
 
-    /* other hosts compute the same numbers */
+    /* the jitter depends on its arguments alone: it is the same on all hosts */
 
     ok(ngx_mcds_visitors_jitter(1000, 500, &key, 1700000000) == 1005
        && ngx_mcds_visitors_jitter(1000, 500, &key, 1700000001) == 1057,

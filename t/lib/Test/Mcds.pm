@@ -525,8 +525,9 @@ sub helper {
 }
 
 
-# starts a server on the port of this name.  If another process has just taken
-# the port, the name gets a new port, unless the test already uses the old one
+# starts a server on the port that port($name) allocates.  If another process
+# has just taken the port, the server gets another one, unless the test already
+# uses the first port
 
 sub on_port {
     my ($self, $name, $start) = @_;
@@ -674,7 +675,8 @@ sub expand {
     my $globals = 'daemon ' . $mode->daemon() . "; pid $dir/nginx.pid;"
         . " error_log $dir/error.log $level;";
 
-    # freenginx limits the rate of log lines, and logs memory freed at exit
+    # freenginx limits the rate of log lines (rate=0: no limit), and logs the
+    # memory that it frees at exit
 
     $globals =~ s/;\z/ rate=0;/ if $self->nginx_name() eq 'freenginx';
 
@@ -688,7 +690,8 @@ sub expand {
 
     $text = $mode->edit($text);
 
-    # no line feeds, so that line numbers in messages are those of the test
+    # the inserted texts have no line feeds, so that the line numbers in nginx's
+    # messages are those of the configuration in the test
 
     $text =~ s/%%GLOBALS%%/$globals/g;
     $text =~ s/%%HTTP%%/$http/g;
@@ -986,7 +989,8 @@ sub has {
 
         return $self->{symbols} =~ /\0$symbol\0/ ? 1 : 0 if defined $symbol;
 
-        # the module has the same symbols without mcds_cache_local: try it
+        # no symbol of the module shows whether the module has the directive
+        # mcds_cache_local: nginx -t shows it
 
         if (!defined $self->{local}) {
             $self->{local} = 1;
@@ -1279,7 +1283,7 @@ sub pressure {
 
 
 # measures a duration as on an idle machine: returns a sub that returns the
-# seconds since the call of stopwatch(), without the time in lost()
+# seconds since the call of stopwatch(), without the time that lost() counts
 
 sub stopwatch {
     my ($self) = @_;
@@ -1293,8 +1297,8 @@ sub stopwatch {
 }
 
 
-# seconds so far in which threads of this test, its helpers and its hosts were
-# ready to run without a processor
+# seconds so far in which threads of this test, of its helper programs and of
+# its nginx processes were ready to run without a processor
 
 sub lost {
     my ($self) = @_;
@@ -1488,8 +1492,8 @@ sub wait_stray {
 }
 
 
-# whether the process group has a process; a zombie does not count, its parent
-# has not waited for it yet
+# whether the process group has a process other than a zombie, which has ended,
+# but for which its parent has not waited yet
 
 sub alive {
     my ($group) = @_;

@@ -2,21 +2,21 @@ package Test::Mcds::Chaos;
 
 # Copyright (C) mcds authors
 
-# The parts of the chaos run: pages that contain their owner, the time when they
-# were made and a checksum; clients that read and sometimes abort; and checks of
-# the recorded results.
+# The parts of the chaos run: pages that contain their user, the time when they
+# were made and a checksum; clients that read pages and sometimes abort; and
+# checks of the recorded results.
 #
 #     $answer = chaos_page($q, %page)     a page with a checksum, for a request
 #                                         to the origin
 #     $crowd = chaos_crowd(%o)            clients in a separate process, until
 #                                         $crowd->wait() or the given seconds
-#     overlaps(\@requests)                pairs of concurrent origin requests
-#                                         for the same page
-#     returned(\@seen, \@purges)          pages from before a purge that were
-#                                         served as fresh, or after a deletion
-#                                         at all, to requests that began after
-#                                         the response to the purge: [seen,
-#                                         purge]
+#     overlaps(\@requests)                pairs of concurrent requests among
+#                                         these requests to the origin
+#     returned(\@seen, \@purges)          pairs [page, purge]: the page is older
+#                                         than the purge, and was served to a
+#                                         request that began after the response
+#                                         to the purge; a stale page may be
+#                                         older than a purge by "invalidate"
 
 use warnings;
 use strict;
@@ -72,11 +72,12 @@ sub check {
 }
 
 
-# Clients: ports => [..], clients => n, seconds, seed, abort => percent of
-# aborted requests, pause => seconds between two requests of a client, limit =>
-# maximum age, next => sub that returns { kind, uri, headers, want => {..} },
-# with watch => 1 to be recorded for returned(), with may => [..] other accepted
-# statuses, or instead of want purge => { uri, mode }
+# Starts clients: ports => [..], clients => n, seconds, seed, abort => percent
+# of aborted requests, pause => seconds between two requests of a client, limit
+# => maximum age of a page, next => sub that returns the next request: { kind,
+# uri, headers, want => fields of the page, watch => 1: returned() checks the
+# page, may => [accepted statuses other than 200] }, or, for a purge, { kind,
+# uri, headers, purge => { uri, mode } }
 
 sub chaos_crowd {
     my ($test, %o) = @_;

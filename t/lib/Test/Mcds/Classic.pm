@@ -3,8 +3,8 @@ package Test::Mcds::Classic;
 # Copyright (C) mcds authors
 
 # The replies of memcached 1.6.18 to the classic commands, for Fake.pm.  With
-# item_cas => 1 each item counts its own changes, as in yrmcds: an item and its
-# successor have the same CAS value.
+# item_cas => 1 the CAS value of an item is the number of its changes, as in
+# yrmcds: an item that was deleted and stored again has its first CAS value.
 
 use warnings;
 use strict;
@@ -15,7 +15,8 @@ use Time::HiRes qw/ time /;
 my $error = 'cannot increment or decrement non-numeric value';
 
 
-# returns the reply to a classic command, as bytes; undef if the line is none
+# returns the reply to a line of the classic protocol, as bytes; undef if the
+# line is not one of the implemented commands
 
 sub answer {
     my ($f, $line, $value) = @_;

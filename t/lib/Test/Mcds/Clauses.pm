@@ -11,8 +11,8 @@ package Test::Mcds::Clauses;
 #
 #     [statement, level, words]
 #     [statement, level, words, not => 'why it cannot apply']
-#     [statement, level, words, deviates => 'directive that ends it']
-#     [statement, level, words, nginx => 'directive that ends it']
+#     [statement, level, words, deviates => 'directive that ends the deviation']
+#     [statement, level, words, nginx => 'directive that ends the deviation']
 #
 # The name of a statement is its section and, if the section has several, a
 # word.  The level is MUST, MUST NOT, SHOULD or SHOULD NOT, or "also" for a
@@ -25,10 +25,12 @@ package Test::Mcds::Clauses;
 #     [statements, demand, stored or not, headers of the response, more ...]
 #     [statements, demand, by => 'name of a test', has => 'text in it']
 #
-# Several statements are separated by ", ".  The text in another test must not
-# be one of its comments.  Each row requests its page twice; if the response
-# must not be stored, the second request must not get it.  "Stored" is undef if
-# it does not matter.  "More" is: status and answer (further fields of the
+# Several statements are separated by ", ".  "Demand" is text for the names of
+# the row's tests.  With "by", another test shows the statements; the text in
+# this test must not be one of its comments.  Each other row requests its page
+# twice; if the response must not be stored, the second request must not get it.
+# "Stored" is 1 if the response must be stored, 0 if it must not be stored,
+# undef if either is right.  "More" is: status and answer (further fields of the
 # origin's answer), method and request (headers) of the first request, at (a
 # location of $locations), life (seconds, of the stored page), check (a sub that
 # gets the second response, ways to send further requests, the first response

@@ -131,8 +131,9 @@ sub pass {
 sub add { $_[0]->set($_[0]{time} + $_[1]) }
 
 
-# sets the clock, and waits until each memcached has read it whose last reading
-# is a second ago: memcached reads the system's clock once a second
+# sets the clock.  As memcached reads the system's clock once a second, waits
+# for each memcached whose last reading is at least a second older than the new
+# time, until this memcached has read the new time
 
 sub set {
     my ($self, $time) = @_;

@@ -15,11 +15,15 @@ package Test::Mcds::Directives;
 #     long     0: a word may be of any length
 #     again    the directive may appear twice on a level
 #     block    the content of its block
-#     before   directives that it requires on the same level
+#     before   directives that this one requires on the same level
 #
-# wrong() returns the invalid values of a kind.  parameters() has the parameters
-# of mcds_pool.  alone: not allowed together with "server" and "distribution",
-# only with the content of "block"; needs: the right value requires this.
+# wrong() returns the invalid values of a kind.  parameters() returns such rows
+# for the parameters of mcds_pool; in these, "block" is text that precedes the
+# parameter in its mcds_pool, and there are two further fields:
+#
+#     alone    1: nginx refuses the parameter after the "server" and
+#              "distribution" that the test puts before other parameters
+#     needs    why nginx refuses even the right words: what the test lacks
 
 use warnings;
 use strict;
@@ -200,7 +204,7 @@ my %directives = (
 );
 
 
-# the parameters of mcds_pool
+# the parameters of mcds_pool, with the same fields as directives
 
 my %period = (right => ['9s'], words => ['time but 0']);
 

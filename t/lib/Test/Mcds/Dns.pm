@@ -45,7 +45,7 @@ sub count {
 }
 
 
-# called in the process of the name server
+# opens the UDP socket; called in the process of the name server
 
 sub open_listener {
     my ($self) = @_;
@@ -74,7 +74,8 @@ sub do_forget {
 }
 
 
-# answers questions, when the UDP socket is readable: nothing is to be accepted
+# answers the questions that have arrived at the UDP socket, which has no
+# connections to accept
 
 sub accept_all {
     my ($self) = @_;

@@ -9,8 +9,10 @@ package Test::Mcds::Entry;
 #     $bytes = page_encode(%$e)              with a correct CRC for any fields
 #     $p = part_decode($m->get($key))        likewise for a part of a page, see
 #     $bytes = part_encode(%$p)              ngx_mcds_part.h
-#     page_wait($m, $key)                    until it is stored and unlocked
-#     page_expire($m, $key, $ms, %more)      makes it expired for so many ms
+#     page_wait($m, $key)                    waits until the page is stored and
+#                                            no request builds it
+#     page_expire($m, $key, $ms, %more)      lets the page have expired so many
+#                                            ms ago
 #     key($uri)                              the key of a page of a host without
 #                                            a name; exported on request
 
@@ -141,8 +143,9 @@ sub page_name {
 }
 
 
-# waits until a page is stored and no request builds it (a failed build counts
-# as none); returns the page, or undef after the timeout
+# waits until a page is stored and no request builds it: the page has no lock,
+# or one that a failed build has left ("kept"); returns the page, or undef after
+# the timeout
 
 sub page_wait {
     my ($m, $key, $timeout) = @_;
@@ -170,7 +173,8 @@ sub page_expire {
 
     my $created = $e->{created} + $expire - $e->{expire};
 
-    # a later time of creation would look like a clock that is ahead
+    # the time of creation moves with the expiry, but only backwards: a time in
+    # the future would look like that of a host whose clock is ahead
 
     $page{created} = $e->{created} = $created if $created < $e->{created};
     $page{expire} = $e->{expire} = $expire;

@@ -67,8 +67,9 @@ sub examples {
 
 # Returns a complete configuration, the exit code and the output of nginx -t,
 # and the level at which the example begins.  %o: id, a name for the ports of
-# further servers; memcached => { 'host:port' => name } for servers other than
-# m; http, server => text that the example leaves to the reader; php => name of
+# further servers; memcached => { 'host:port' => name }, the addresses to
+# replace by those of the named memcached of the test, instead of that of "m";
+# http, server => text that the example leaves to the reader; php => name of
 # a FastCGI origin; addresses => a list of regex => text that replaces hosts and
 # addresses; proxy_protocol => 1 to keep that option
 

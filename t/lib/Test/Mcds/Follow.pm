@@ -10,13 +10,15 @@ package Test::Mcds::Follow;
 #     $c->status(), $c->header('content-type'), $c->text()
 #     $c->drain(1000)             reads so many bytes at most, else all there is
 #     $c->count()                 lines until now
-#     $c->seen(10, seconds)       waits for 10 lines; false if there are more
-#     $c->events()                { time, host, line, id }
-#     $c->lines()                 as one text, "_" for spaces
-#     $c->ids()                   of events
-#     $c->wrong()                 number of repeated lines and of ids that fell
-#     $c->ended()                 the server has closed the stream
-#     $c->whole()                 ... after the last chunk
+#     $c->seen(10, seconds)       waits for 10 lines; false if there are fewer
+#                                 then, or more
+#     $c->events()                { time, host, line, id } of each event
+#     $c->lines()                 all lines as one text, "_" for spaces
+#     $c->ids()                   the ids of the events
+#     $c->wrong()                 number of repeated lines, and of ids that are
+#                                 less than the id before
+#     $c->ended()                 true if the server has ended the stream
+#     $c->whole()                 true if the last chunk has arrived
 #     $c->close()
 
 use warnings;

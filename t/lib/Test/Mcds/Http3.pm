@@ -16,7 +16,7 @@ package Test::Mcds::Http3;
 #         grow)
 #     $r = $h->response(id, timeout)  waits for its end: a response as in
 #                                     Test::Mcds::Http
-#     $r = $h->get(uri, %o)           both
+#     $r = $h->get(uri, %o)           request() and response()
 #     $h->begun(id, timeout)          true once the header was received
 #     $h->rst(id)                     RESET_STREAM and STOP_SENDING
 #     $h->stop(id)                    only STOP_SENDING, as browsers do

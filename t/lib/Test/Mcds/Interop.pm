@@ -17,10 +17,10 @@ package Test::Mcds::Interop;
 #
 # agree() calls the client with a hash of values to set, or undef, a list of
 # keys to get, and the list of servers, each { host, port, weight, address },
-# where a socket is a host with port 0; the client returns the list of values.
-# weights => 1: the client and the pool have weights; weights => 'theirs': only
-# the client has, and ignores them.  without => sub: keys for which it is true
-# are left out.  as: the name in messages.
+# where a unix socket is a host with port 0; the client returns the values that
+# it got.  weights => 1: the client and the pool have weights; weights =>
+# 'theirs': only the client has weights, and ignores them.  without => sub: keys
+# for which the sub is true are left out.  as: the name in messages.
 
 use warnings;
 use strict;
@@ -177,9 +177,9 @@ sub agree {
 
     my @items = map { $_->stats()->{curr_items} } @{$self->{m}};
 
-    # a server's share varies with its name, which is random: that of a socket,
-    # that of a port with "consistent", and that of the least weight, which is
-    # one in 21, may be very small
+    # a server's share of the keys varies with its address, which is random.
+    # The share may be very small if the address is a unix socket, if the pool
+    # is "consistent", or if the weight of the server is 1, of 21 in all
 
     my @least = map {
         $self->{m}[0]{unix} || $name eq 'consistent'

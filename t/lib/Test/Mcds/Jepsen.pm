@@ -3,7 +3,7 @@ package Test::Mcds::Jepsen;
 # Copyright (C) mcds authors
 
 # The site of the long chaos run: three hosts, four memcached, a proxy between
-# each pair of them, an origin and a crowd; see t/jepsen/.
+# each host and each memcached, an origin and a crowd of clients; see t/jepsen/.
 #
 #     $site = Test::Mcds::Jepsen->new($t, seed => n, seconds => n, rate => n)
 #     $site->start(\&conf)            starts all but the crowd; conf(host)
@@ -11,14 +11,15 @@ package Test::Mcds::Jepsen;
 #                                     %%MC_0%% and so on are the ports of
 #                                     memcached for that host
 #     $site->crowd()                  starts the crowd
-#     $site->reader()                 reads the log continuously, from any host:
-#                                     reader.history
+#     $site->reader()                 reads the log continuously, from any host,
+#                                     and writes it to reader.history
 #     $site->crowd_ended()            the output of the crowd, once it has ended
-#     $site->finish()                 reads the numbers from each host, and the
-#                                     log from one, at the end: end.history
+#     $site->finish()                 at the end reads the counters from each
+#                                     host, and the log from one host, and
+#                                     writes them to end.history
 #     $site->proxy(line)              a command for the proxy, see proxy.c
 #     $site->ahead(host, seconds)     moves the time of day of a host
-#     $site->hosts(), $site->memcached()  lists of them
+#     $site->hosts(), $site->memcached()  lists of the hosts and the memcached
 #     now()                           microseconds, as in histories
 
 use warnings;

@@ -150,8 +150,8 @@ sub exhaust {
         my (@died, @hung, @wrong);
         my ($n, $failed) = (0, 0);
 
-        # makes the requests once before: the first may allocate more than
-        # others
+        # first sends the requests once without a failed allocation: the first
+        # requests of a worker may allocate more memory than later ones
 
         my $new = sub {
             $number++;

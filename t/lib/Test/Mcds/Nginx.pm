@@ -244,9 +244,10 @@ sub settle {
 }
 
 
-# Waits until the workers have handled what clients have sent before: each
-# worker sleeps.  The requests for the URI come after those of these clients on
-# the connections to memcached, so their lookups have ended, too.
+# Waits until the workers have handled all requests that clients have sent
+# before, and sleep.  Sends four requests for the URI itself: their commands
+# follow those of the clients' requests on the connections to memcached, so that
+# with these four answers the lookups of the clients' requests have ended, too.
 
 sub handled {
     my ($self, $uri, %o) = @_;

@@ -2,9 +2,10 @@ package Test::Mcds::Oracle;
 
 # Copyright (C) mcds authors
 
-# Whether a client gets a response with mcds_cache on that nginx without mcds
-# would not have given to it: both play the same random cases, whose answers are
-# compared.
+# Tests whether nginx with "mcds_cache on" gives a client a response that nginx
+# without mcds would not have given to this client: an nginx with mcds and one
+# without mcds get the requests of the same random cases, and the answers of the
+# two are compared.
 #
 #     $oracle = Test::Mcds::Oracle->new($t, $memcached)
 #     $oracle->try($seed)     the findings, shrunk: a list of { seed, kind,
@@ -80,9 +81,9 @@ sub judge {
 
     push @ask, reverse @ask;
 
-    # "exposed" locations, whose sessions no directive separates, make the
-    # application send Vary, which may open further ways: repeat until there are
-    # no new ones
+    # a location is "exposed" if no directive separates the pages of its
+    # sessions; its application sends Vary in the next run, which may take
+    # requests to other exposed locations: repeats until a run finds no new one
 
     do {
         $ways = keys %exposed;
@@ -116,7 +117,7 @@ sub judge {
             body => '' };
 
         # requests that wait while another request builds their page get 503 if
-        # it fails
+        # the build fails
 
         $failing = burst_fails($case, \%answers, $i, @asked) if !$r->{with};
 

@@ -2,20 +2,22 @@ package Test::Mcds::Refresh;
 
 # Copyright (C) mcds authors
 
-# Fills a page, makes it expire, has it refreshed, and compares the two:
+# Stores a page, makes it expire, has it refreshed, and compares the old page
+# with the new one:
 #
 #     $body = refresh_same($t, $m, $key, $name, sub { $host->get('/uri') })
 #
 # $m is the memcached, $key the key of the page, or a sub that returns it.  The
-# last sub is called twice, the second time with a true argument, and returns a
-# response with X-Cache.  The body begins with "answer <n>", and the rest of
-# both bodies must be equal.  With behind => sub {}, that sub runs during the
-# refresh.  Returns the body that the refresh has stored.
+# sub that requests the page is called twice, the second time with a true
+# argument, and returns a response with X-Cache.  The body of the page begins
+# with "answer <n>", and the rest of both bodies must be equal.  With behind =>
+# sub {}, that sub runs during the refresh.  Returns the body that the refresh
+# has stored.
 #
 #     refresh_variant($m, $key)       the key of the first variant of a page;
 #                                     that of the page if it does not vary
-#     refresh_wait($m, $key, $timeout)    until a page is stored that has not
-#                                     expired; its fields
+#     refresh_wait($m, $key, $timeout)    waits until a page is stored that has
+#                                     not expired; returns its fields
 
 use warnings;
 use strict;

@@ -211,8 +211,9 @@ sub records {
 sub mark {
     my ($self) = @_;
 
-    # the first call may be answered before what had come is read, the second
-    # one before what had come on a connection that was accepted only then
+    # A turn of the server's loop answers a call before it reads requests, and
+    # reads a connection that it has accepted in the next turn only.  With the
+    # third answer, the server has read all requests that were sent before.
 
     if ($self->{up}) {
         $self->call('nothing') for 1 .. 3;

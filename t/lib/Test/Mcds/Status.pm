@@ -71,8 +71,8 @@ sub worker_conn {
             return $c;
         }
 
-        # the connections to other workers stay open, so that those have more
-        # connections
+        # the connections to other workers stay open, so that these workers have
+        # more connections than worker $n
 
         push @others, $c;
     }
@@ -104,7 +104,8 @@ sub entry {
 }
 
 
-# the element with a name in a list, once the sub returns true for it
+# the element with a name in a list of the JSON, as soon as the sub returns true
+# for the element
 
 sub entry_of {
     my ($h, $list, $name, $sub) = @_;

@@ -15,7 +15,8 @@ package Test::Mcds::Jepsen::History;
 #     $h->faults(re, from, to)    the faults of such types that overlap
 #     $h->lost(from, to)          number of memcached that have lost data
 #     $h->apart(from, to)         the difference of clocks in seconds
-#     $h->given_up(host, uri)     whether the host stopped to wait for memcached
+#     $h->given_up(host, uri)     whether a request for the page no longer
+#                                 waited for memcached, as the host's log says
 #
 # Times are microseconds.
 

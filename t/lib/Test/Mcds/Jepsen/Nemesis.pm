@@ -83,8 +83,9 @@ sub run {
         sleep($hold < $left ? $hold : $left < 0.05 ? 0.05 : $left);
         $self->stop($_) for reverse @active;
 
-        # sometimes the site has time to recover, mostly it has not; after a
-        # death of memcached, counters with replicas need it
+        # the site has time to recover after every fourth fault or so; after a
+        # death of memcached, it mostly has the 5 s that counters with replicas
+        # need to be copied
 
         my $pause = rand() < 0.25 ? 3 : 0.1 + rand 0.6;
         $pause += 5 if $self->{profile} eq 'death' && rand() < 0.7;

@@ -615,10 +615,11 @@ sub replaces {
 }
 
 
-# The headers that select the requests for which an answer replaces others: all
-# headers that any Vary of the page has named so far, even if that of the answer
-# names fewer.  RFC 9111, 4.1 requires this if it names none; otherwise the
-# answer counts as stored for fewer requests than it could be.
+# The request headers that select the requests for which an answer replaces
+# others: all headers that any Vary of the page has named so far, even if the
+# answer's own Vary names fewer.  RFC 9111, 4.1 requires this if the answer has
+# no Vary; otherwise the answer counts as stored for fewer requests than it
+# could be.
 
 sub narrow {
     my ($j, $w) = @_;
@@ -647,7 +648,8 @@ sub age {
     my $date = defined $said->{date} ? int($o->{time}) - $said->{date} : 0;
     my $most = ($said->{age} // 0) > $date ? $said->{age} // 0 : $date;
 
-    # at most the time since nginx's first request to the origin, perhaps failed
+    # Age may include the time since nginx's first attempt to get the answer
+    # from the origin, even if that attempt has failed
 
     my ($first) = grep { $_->{for} == $o->{for} && $_->{uri} eq $o->{uri} }
         @{$j->{answers}};

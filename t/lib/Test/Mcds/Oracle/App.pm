@@ -4,23 +4,23 @@ package Test::Mcds::Oracle::App;
 
 # The application behind the nginx of the oracle.  Its answers depend only on
 # the request, and contain the user.  The application is honest: an answer that
-# depends on a header says so by Vary, private, no-store or the like; unless the
-# configuration names the session cookie.  Whether it does so on all ways to a
-# location is known after nginx without mcds has gone all of them: a location
-# for which it does not is recorded in "exposed", and sends Vary when the case
-# is played again.
+# depends on a header says so by Vary, private, no-store or the like.  Only an
+# application with say => 'session' relies on the configuration to separate
+# sessions.  If a request comes to the location of such an application and no
+# directive separates its sessions, the location is recorded in "exposed", and
+# its application sends Vary from then on.
 #
 #     answer($req, $places, $o)   bytes; $req is { method, uri, head, port };
 #                                 $o: { subrequests, exposed }
 #
 # A location's application is { kind, dep, say, life, to, ssi, status, etag }:
 #
-#     kind    page; check: some are refused with that status; accel: nginx
-#             sends the page at "to"; gate: likewise, and some are refused;
-#             moved: to "to"; missing and error: with that status
-#     dep     cookie, lang, auth, addr: the header it depends on; user: the
-#             user that auth_request has admitted
-#     etag    whether it has an ETag
+#     kind    page; check: refuses some users with "status"; accel: lets nginx
+#             send the page at "to"; gate: as accel, but refuses some users;
+#             moved: redirects to "to"; missing, error: answers with "status"
+#     dep     cookie, lang, auth, addr: the header on which the answer depends;
+#             user: it depends on the user that auth_request has admitted
+#     etag    whether the answer has an ETag
 #     say     vary, star, private, nostore, xae, pragma, cdn, or session
 
 use warnings;
@@ -116,7 +116,8 @@ sub answer {
 }
 
 
-# the value of the property of a request, such as a user, that the answer needs
+# the value of the property of a request, such as the user, on which the answer
+# depends
 
 sub who {
     my ($dep, $head) = @_;

@@ -208,7 +208,8 @@ sub once {
 }
 
 
-# the paths of the locations that directives refer to, and make no sense without
+# the paths of the locations to which directives refer, and which a server{}
+# with these directives therefore needs
 
 sub named {
     my (@next) = @_;

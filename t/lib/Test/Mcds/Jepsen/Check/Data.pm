@@ -12,9 +12,9 @@ use strict;
 
 my $found_well = 2.5e6;
 
-# after a memcached server came back empty, a host waits 5 s, and the timeout,
-# and then copies the missing counts to it: those that the other server had
-# before this wait; microseconds
+# two memcached servers have each count; after one of them came back empty, a
+# host waits 5 s and the timeout, and then copies to this server the counts that
+# the other server had before the wait; microseconds
 
 my $level = 6e6;
 
@@ -77,12 +77,13 @@ sub numbers {
 }
 
 
-# Unless a memcached has lost data, each number exceeds all numbers answered
-# before its request, and their count; with two servers it may be equal.  A host
-# recreates a lost counter from the last value it knows, so that increments
-# shown by other hosts since then are lost.  The number then exceeds the last
-# value shown by at least one host, if no host was killed as a whole without
-# having shown the counter since.
+# Checks that, unless a memcached has lost data, each number of a counter
+# exceeds all numbers answered before its request, and their count; if two
+# servers have the counter, the number may equal them.  A host recreates a lost
+# counter from the last value that this host knows, without later increments by
+# other hosts.  After a loss, a number must therefore exceed only the least of
+# the last values that the hosts have shown.  A host that was killed has to show
+# a value again first.
 
 sub acknowledged {
     my ($h, $found, $way, @shown) = @_;

@@ -10,7 +10,8 @@ use strict;
 
 # The maximum age of a page, in seconds since the request to the origin: its
 # lifetime, mcds_cache_grace of nginx.conf, and the longest time that the origin
-# takes; "m" must not be shown stale, "t" never from the cache.
+# takes.  The letters are the kinds of pages: those of kind "m" must not be
+# served stale, those of kind "t" never from the cache.
 
 my $grace = 2;
 my $origin = 0.5;
@@ -115,9 +116,10 @@ sub stopped {
 }
 
 
-# returns, by page, the acknowledged purges in the order of their answers, each
-# with the one of the purges so far that began last, among deletions and among
-# all; and the pages that a host has built without memcached for waiting
+# fills %$purges: for each page a list with an element for each acknowledged
+# purge, in the order of the answers: [time of the answer, deletion, purge], the
+# deletion and the purge of any kind that began last of those answered so far.
+# Fills %$alone: the pages that a host has built without memcached for waiting
 # requests, to which purges do not apply
 
 sub purges {
@@ -233,12 +235,13 @@ sub excused {
     return 'post' if $p->{op} eq 'post'
         && $h->ill('*', $p->{begin}, $r->{end});
 
-    # the server that stood in for another one still has the page
+    # the memcached server that stood in for an unhealthy one still has the page
 
     return 'stand-in' if $place =~ /^e/
         && $h->ill('*', $r->{version}, $r->{version} + 1e6);
 
-    # one host marks the page as expired a second ago, others read the mark
+    # "invalidate" sets the page's expiry to a second ago, by the clock of the
+    # purging host; a host with a slower clock may still take it for fresh
 
     return 'clock' if $p->{op} =~ /^invalidate/
         && $h->apart($r->{version} - 2e6, $r->{end}) > 0.85;
