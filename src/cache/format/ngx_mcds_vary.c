@@ -281,20 +281,26 @@ ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
 {
     u_char      *comma;
     ngx_str_t    left, part;
-    ngx_uint_t   kind;
+    ngx_uint_t   kind, quoted;
 
     left = *value;
 
     kind = variant->kind;
+    quoted = 0;
 
     if (ngx_strlchr(left.data, left.data + left.len, '"')
         && kind != NGX_MCDS_VARIANT_ENCODING)
     {
         kind = NGX_MCDS_VARIANT_EXACT;
+        quoted = 1;
     }
 
     for ( ;; ) {
-        comma = ngx_strlchr(left.data, left.data + left.len, ',');
+
+        /* a comma in a quoted string does not end an element of the list */
+
+        comma = quoted ? NULL
+                       : ngx_strlchr(left.data, left.data + left.len, ',');
 
         part.data = left.data;
         part.len = comma ? (size_t) (comma - left.data) : left.len;

@@ -92,7 +92,7 @@ ngx_int_t ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name);
  * types and the names of parameters are compared without case, the values of
  * parameters with case (RFC 9110, 8.3.1).  In these three headers white space
  * around semicolons is ignored, too.  A line with a quoted string is compared
- * with case, and only white space around its commas is ignored.
+ * as it is, but for white space at its ends.
  */
 
 typedef enum {
