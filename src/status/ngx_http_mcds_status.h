@@ -131,8 +131,9 @@ typedef struct {
 
 /*
  * The tables that describe how the statistics of servers, caches, counters and
- * so on are shown, indexed by ngx_mcds_stat_family_e; then the names of those
- * numbers of memcached servers that the JSON arranges in another way.
+ * so on are shown, indexed by ngx_mcds_stat_family_e.  The arrays of fields
+ * below are for the JSON about memcached servers, which does not follow these
+ * tables.
  */
 
 extern ngx_http_mcds_status_family_t
@@ -153,9 +154,8 @@ typedef struct {
     uint64_t                *buckets;
     ngx_uint_t              *bounds;
     ngx_uint_t               n;
-    ngx_uint_t               unit;      /* how many of the histogram's units of
-                                           time, such as milliseconds, a second
-                                           has */
+    ngx_uint_t               unit;      /* number of the histogram's units of
+                                           time in a second: 1000 or 1000000 */
 } ngx_http_mcds_status_times_t;
 
 /*
@@ -189,10 +189,11 @@ typedef enum {
 ngx_uint_t ngx_http_mcds_status_format(ngx_str_t *word);
 
 /*
- * Returns the format of the statistics that a request asks for by its argument
- * "format"; without the argument "fixed", the format of the directive
- * mcds_status, or if that is AUTO, the format by the header Accept (RFC 9110,
- * 12.5.1).  NONE: the format is unknown, or the directive does not allow it.
+ * Returns the format of the statistics in the response to a request: the format
+ * that the request's argument "format" names; if the request has no such
+ * argument, fixed, the format of the directive mcds_status, or, if fixed is
+ * AUTO, the format by the header Accept (RFC 9110, 12.5.1).  NONE: the format
+ * is unknown, or the directive does not allow it.
  */
 
 ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,
