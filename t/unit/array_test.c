@@ -315,7 +315,7 @@ ref(char *text, ngx_mcds_array_ref_t *r, size_t *taken)
     /* an exact copy of the text, so that a read beyond its end is noticed */
 
     len = strlen(text);
-    copy = malloc(len + 1);
+    copy = malloc(len);
     memcpy(copy, text, len);
 
     p = copy;

@@ -138,7 +138,7 @@ test_values(void)
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         name = string(rows[i].name);
         value.len = strlen(rows[i].value);
-        value.data = malloc(value.len + 1);
+        value.data = malloc(value.len);
         memcpy(value.data, rows[i].value, value.len);
 
         ok(ngx_mcds_forwarded_differs(&name, &value, &own) == rows[i].differs,
@@ -229,7 +229,7 @@ test_random(void)
         (void) text("forwarded", value);
 
         v.len = strlen(value);
-        v.data = malloc(v.len + 1);
+        v.data = malloc(v.len);
         memcpy(v.data, value, v.len);
         same += !ngx_mcds_forwarded_differs(&name, &v, &own);
         free(v.data);

@@ -193,7 +193,7 @@ test_places(void)
 
     for (len = 0; len <= sizeof(text); len++) {
 
-        p = malloc(len + 1);
+        p = malloc(len);
 
         for (at = 0; at < len; at++) {
             for (ch = 0; ch < 256; ch++) {

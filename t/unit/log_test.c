@@ -248,7 +248,7 @@ test_torn(void)
          * read beyond its end
          */
 
-        copy = malloc(len + 1);
+        copy = malloc(len);
         ngx_memcpy(copy, data, len);
 
         good &= (count(copy, len, &foreign) == 0 && foreign == len);

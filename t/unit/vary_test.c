@@ -290,7 +290,7 @@ test_entry(void)
     /* the extensions of a page's entry are cut at each byte: all are refused */
 
     for (len = 0; len < ext.len; len++) {
-        copy = malloc(len + 1);
+        copy = malloc(len);
         memcpy(copy, buf, len);
 
         names.data = copy;
