@@ -512,8 +512,7 @@ ngx_mcds_hotkeys_copy(ngx_mcds_hotkeys_place_t *place, ngx_uint_t kind,
 
 /*
  * Returns the weight that a key would have now if it had been requested once
- * each second since this host began to count hot keys, when the first place for
- * them was made.
+ * in each second since places->since, when this host began to count hot keys.
  */
 
 static uint64_t

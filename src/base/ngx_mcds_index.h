@@ -42,8 +42,7 @@ struct ngx_mcds_index_node_s {
                                             bucket; NULL if the node is in no
                                             index */
     ngx_queue_t              queue;      /* link in the index's queue of idle
-                                            nodes, which may be dropped, while
-                                            idle is set */
+                                            nodes; used only if idle is set */
     void                    *pool;
     ngx_str_t                key;
     size_t                   size;

@@ -42,8 +42,8 @@ ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 /*
  * Builds a key of memcached: the prefix, base and suffix.  If base and suffix
- * cannot stand in a key as they are, their SHA-1 after "mark", which is "sha1:"
- * or "<sha1:", replaces them.
+ * cannot stand in a key as they are, "mark" ("sha1:" or "<sha1:") and the SHA-1
+ * of base and suffix replace them.
  */
 
 static void

@@ -66,8 +66,9 @@ void ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 
 /*
- * Builds a printable key, to be written to a log, from the text of the key of a
- * page or of anything else, without the prefix of the pool and without suffix.
+ * Builds a printable key, to be written to a log, from the text, which is the
+ * key of a page or of anything else.  Adds neither the prefix of a pool nor a
+ * suffix.
  */
 
 void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);

@@ -11,8 +11,8 @@
 
 
 /*
- * The sums of one family of statistics that each sample of the history copies:
- * n sums, from the one with the index "first" on.
+ * The sums that each sample of the history copies from one family of statistics
+ * (caches or servers): n sums, from the one with the index "first" on.
  */
 
 typedef struct {
@@ -134,9 +134,10 @@ ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats, time_t now)
 
 
 /*
- * Returns a hash of the id and the owner of statistics; the owner changes when
- * other statistics get the shared memory.  A sample of the history has the sum
- * of the hashes, so that the order of the configuration does not matter.
+ * Returns a hash of the id of statistics and of "owner", a number that changes
+ * when their shared memory goes to other statistics.  A sample of the history
+ * has the sum of the hashes of all caches and servers, so that their order in
+ * the configuration does not matter.
  */
 
 static uint32_t

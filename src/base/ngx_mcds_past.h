@@ -62,10 +62,10 @@ void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,
  *
  * *time, when the sample was taken, is in seconds since the epoch.  *set is a
  * number for the caches and servers of the configuration: the sums of two
- * samples can be compared only if their numbers are equal.  For caches a sample
- * has the requests by status, those that went to the origin, and the builds of
- * pages by how they ended; for servers it has the latency.  All other totals
- * are set to 0.
+ * samples can be compared only if *set is equal for both samples.  For caches a
+ * sample has the requests by status, those that went to the origin, and the
+ * builds of pages by how they ended; for servers it has the latency.  All other
+ * totals are set to 0.
  */
 
 ngx_int_t ngx_mcds_past_read(ngx_mcds_past_t *past, ngx_uint_t n,

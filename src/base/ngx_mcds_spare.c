@@ -23,7 +23,7 @@
 #define NGX_MCDS_SPARE_MAX        (NGX_MCDS_SPARE_MIN << NGX_MCDS_SPARE_SHIFTS)
 
 
-/* the first bytes of freed memory that the worker keeps for later values */
+/* the header of each piece of freed memory that is kept for later values */
 
 typedef struct {
     ngx_queue_t   queue;

@@ -11,9 +11,10 @@
  * frees memory that it has not used for NGX_MCDS_SPARE_AGE, so that a burst
  * leaves nothing.
  *
- * A worker keeps nothing by default, and nothing in builds that have an
- * allocation for each object of a pool (NGX_DEBUG_PALLOC) or under
- * MALLOC_PERTURB_, which are to show the use of freed memory.
+ * Until ngx_mcds_spare_init() is called, a worker keeps nothing.  The module
+ * lets it keep nothing in a build with NGX_DEBUG_PALLOC (an allocation for each
+ * object of a pool) or if the environment has MALLOC_PERTURB_: both serve to
+ * find uses of freed memory.
  */
 
 

@@ -247,8 +247,9 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
     if (!ngx_mcds_stat_owns(stat)) {
 
         /*
-         * a new worker has taken over this worker's gauges of the server in
-         * shared memory, and reports its own breaker of the server
+         * A worker without gauges logs each change of its breaker.  If a new
+         * worker has taken over this worker's gauges of the server in shared
+         * memory, only the new worker logs the changes of its own breaker.
          */
 
         return stat->gauge == NULL;

@@ -43,8 +43,8 @@
 
 
 /*
- * The families of statistics: the name of each, and its number of sums, which
- * are declared below and in ngx_mcds_stat_sums.h.
+ * The families of statistics: the name of each, and the number of its sums.
+ * The sums are declared below and in ngx_mcds_stat_sums.h.
  */
 
 #define NGX_MCDS_FAMILY_LIST(X)                                               \
@@ -193,7 +193,7 @@ struct ngx_mcds_stat_shared_s {
     ngx_atomic_t             owner;     /* number that changes when this shared
                                            memory goes to other statistics */
 
-    /* the generation of the last configuration that had these statistics */
+    /* the number, from 1, of the last configuration with these statistics */
     ngx_uint_t               generation;
 
     ngx_mcds_stat_gauge_t   *gauges;
@@ -364,8 +364,8 @@ char *ngx_mcds_stat_family(ngx_uint_t family);
 
 
 /*
- * Takes the gauges of a server in shared memory that belong to the worker with
- * this number; called in that worker.
+ * Takes this worker's gauges of a server in shared memory, and clears them;
+ * worker is the number of this worker.
  */
 
 void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);

@@ -27,8 +27,8 @@
 
 /*
  * The values of $mcds_cache_status (ngx_http_mcds_status_e) and their words in
- * statistics.  NGX_MCDS_DRY_STATUS_LIST has the words for mcds_cache_dry_run,
- * which counts the cached responses that would otherwise have been sent.
+ * statistics.  NGX_MCDS_DRY_STATUS_LIST has the words for requests that the
+ * cache would have answered if mcds_cache_dry_run had been off.
  */
 
 #define NGX_MCDS_STATUS_LIST(X)                                               \

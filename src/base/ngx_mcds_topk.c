@@ -119,9 +119,9 @@ ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
     }
 
     /*
-     * a summary of the most frequent keys that is full evicts the key with the
-     * least count; the floor, the count that a new key starts from, rises to
-     * that count
+     * a full summary of the most frequent keys evicts the key with the least
+     * count; the floor, the count that a new key starts from, rises to the
+     * count of the evicted key
      */
 
     if (topk->n == topk->max) {
@@ -175,8 +175,8 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
                                    ranked->len);
 
         /*
-         * a key that is not in the summary of keys "from" has a count of at
-         * most from->floor
+         * a key that the summary "from" does not list has a count of at most
+         * from->floor
          */
 
         ranked->count += other ? other->count : from->floor;
@@ -195,10 +195,10 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
         }
 
         /*
-         * This loop may evict a key of both summaries from "to" before it finds
-         * the key in "from".  The key is not inserted again: it had a count of
-         * at least other->count + floor in "to", and all counts left in "to"
-         * are at least that large.
+         * Before this loop finds a key in the summary "from", it may have
+         * evicted the key from the summary "to".  The key is not inserted
+         * again: its count in "to" was at least other->count + floor, and all
+         * counts left in "to" are at least that large.
          */
 
         if (to->n == to->max) {
