@@ -60,8 +60,8 @@ static uint32_t  ngx_mcds_cookie_separators[] = {
 };
 
 /*
- * a bitmap of the characters that end the name of a cookie which some
- * application begins inside of another cookie's value: = , ; and those in
+ * a bitmap of the characters that end a cookie's name where some application
+ * begins the cookie inside of another cookie's value: = , ; and those in
  * ngx_mcds_cookie_separators
  */
 

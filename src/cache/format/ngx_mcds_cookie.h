@@ -36,10 +36,10 @@
  * cookie with one of the names from the Cookie header line.  names is an array
  * of ngx_str_t, where "*" stands for any number of characters.
  *
- * Inside of the value of another cookie a name counts only if some application
- * begins a cookie there and "=" follows the name: after white space, a quote,
- * a backslash, a square bracket, a control character, or a non-ASCII byte;
- * after "," also without "=".
+ * Inside of the value of another cookie a name counts only where some
+ * application begins a cookie: after white space, a quote, a backslash, a
+ * square bracket, a control character, or a non-ASCII byte, if "=" follows the
+ * name; after "," also if no "=" follows.
  *
  * The time is proportional to the length of the line times the total length of
  * the names; for a name with several "*" also times the longest name in the

@@ -197,9 +197,8 @@ ngx_mcds_date_number(u_char **p, u_char *last, size_t n, ngx_int_t *number)
 
 
 /*
- * Returns the index of the name of a day or a month in an HTTP date that
- * begins at *p.  If len is not 0, only the name's first len letters are
- * compared.
+ * Returns the index in "names" of the day or month name that an HTTP date has
+ * at *p.  If len is not 0, only the name's first len letters are compared.
  */
 
 static ngx_int_t

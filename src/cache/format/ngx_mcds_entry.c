@@ -226,9 +226,10 @@ ngx_mcds_entry_purged(ngx_mcds_entry_t *list, ngx_mcds_entry_t *variant)
     }
 
     /*
-     * the page's list of the headers that it varies by has the times of three
-     * purges only, and no longer that of the first purge after the variant was
-     * requested from the origin
+     * The list of the headers that the page varies by has lost the time of this
+     * variant's first purge.  That purge cannot be earlier than the request for
+     * the variant to the origin: return the time of the request, limited to
+     * the time of the last purge.
      */
 
     return ngx_min(list->expire, variant->created - variant->took);
@@ -627,8 +628,8 @@ ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry)
     }
 
     /*
-     * the last part of a page's body is neither empty nor longer than the
-     * others
+     * the last part of a page's body is neither empty nor longer than the other
+     * parts
      */
 
     rest = entry->total - entry->body.len;
@@ -746,9 +747,9 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
 #if (NGX_HAVE_LITTLE_ENDIAN && (__GNUC__ || __clang__))
 
         /*
-         * the first byte that the test marks is a control character in the
-         * header's value, maybe HTAB; the test may also mark allowed
-         * characters behind it
+         * the first byte that the SWAR test has marked in "word" is a control
+         * character in the header's value, maybe HTAB; the bytes marked behind
+         * it may be allowed characters
          */
 
         p += __builtin_ctzll(word) / 8;

@@ -25,8 +25,9 @@
  *    4   1  format: 1; 2 if the body has a coding; 3 if each request must
  *           revalidate the page
  *    5   1  kind: 0 page, 1 hit-for-miss mark, 2 list of the headers that a
- *           page varies by, 3 purge mark: no page, and no page that was
- *           requested from the origin before the purge
+ *           page varies by, 3 purge mark: the page was purged; a page that
+ *           was requested from the origin before the purge must not replace
+ *           the mark, unless the mark has NGX_MCDS_ENTRY_INVALID
  *    6   2  size of this header, 112; a reader skips bytes after the last
  *           field that it knows
  *    8   4  flags
@@ -181,7 +182,7 @@ ngx_int_t ngx_mcds_entry_fits(ngx_mcds_entry_t *entry);
 
 /*
  * Creates the value of a memcached item with the key, extensions and headers
- * of the entry and room for a body of so many bytes; value->len is the offset
+ * of "entry", and space for a body of "room" bytes; value->len is the offset
  * of the body.  Uses only these three fields of the entry.  Returns NULL if
  * out of memory, or if the value would be longer than 2 GiB; both are logged.
  *
@@ -216,9 +217,9 @@ uint32_t ngx_mcds_entry_client_flags(ngx_mcds_value_t *value);
 
 
 /*
- * Sets flags in the finished entry of a page, and lowers the page's expiry
- * time to expire, in milliseconds since the epoch.  The value must have only
- * one reference.
+ * Adds flags to the finished entry of a page, and replaces the page's expiry
+ * time by "expire", milliseconds since the epoch, if "expire" is earlier.  The
+ * value must have only one reference.
  */
 
 void ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags,
@@ -227,7 +228,8 @@ void ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags,
 
 /*
  * Records a purge in a finished list of the headers that a page varies by: the
- * existing variants of the page expire at the time expire.
+ * existing variants of the page expire at "expire", milliseconds since the
+ * epoch.
  */
 
 void ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire);

@@ -83,11 +83,11 @@ void ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc,
 
 
 /*
- * Removes directives of Cache-Control that the configuration ignores, given as
- * a mask, after all lines were added: the page is handled as if the origin had
- * not sent them, neither their prohibitions nor their permissions.  If
- * must-revalidate or proxy-revalidate is removed, s-maxage no longer implies
- * proxy-revalidate.
+ * Removes from a parsed Cache-Control the directives that the configuration
+ * ignores, a mask of NGX_MCDS_CONTROL_*; called after all header lines were
+ * added.  The response is handled as if the origin had not sent these
+ * directives, whether they forbid or permit.  If must-revalidate or
+ * proxy-revalidate is removed, s-maxage no longer implies proxy-revalidate.
  */
 
 #define NGX_MCDS_CONTROL_MAX_AGE           0x0001
@@ -182,26 +182,27 @@ typedef enum {
  * Otherwise, for statuses that RFC 9110, 15.1, allows and with "public", it is
  * a part of the time from Last-Modified to Date (RFC 9111, 4.2.2).
  * X-Accel-Expires and mcds_cache_valid count from the moment when the response
- * began; from all others its Age and the time that the origin took are
- * subtracted (RFC 9111, 4.2.3).  A response that has expired only because the
- * origin was slow is stored for the requests that wait for it, unless
- * NGX_MCDS_ENTRY_REVALIDATE forbids that; with NGX_MCDS_ENTRY_NO_GRACE only
- * within its stale-while-revalidate.  A lifetime is at most 2147483648 seconds.
- * X-Accel-Expires is relative to the second in which the response began, so
- * that an application that adds some seconds to the current time gets exactly
- * these.  X-Accel-Expires overrides the lifetime, but no refusal.
+ * began; from all other lifetimes the response's Age and the time that the
+ * origin took are subtracted (RFC 9111, 4.2.3).  A response that has expired
+ * only because the origin was slow is stored for the requests that wait for it,
+ * unless NGX_MCDS_ENTRY_REVALIDATE forbids that; with NGX_MCDS_ENTRY_NO_GRACE
+ * only within its stale-while-revalidate.  A lifetime is at most 2147483648
+ * seconds.  X-Accel-Expires is relative to the second in which the response
+ * began: if an application adds 60 s to the current time, the lifetime is
+ * exactly 60 s.  X-Accel-Expires overrides the lifetime, but no refusal.
  *
  * Without Cache-Control, or with unknown directives only, "Pragma: no-cache"
  * counts as no-cache.  no-cache refuses a response or, if "validated" is set,
  * makes an entry that has expired already, with NGX_MCDS_ENTRY_VALIDATE and
  * NGX_MCDS_ENTRY_REVALIDATE (RFC 9111, 5.2.2.4).  A response with a status of
  * 400 or more is stored if mcds_cache_valid names the status; 404 and 410 also
- * with an explicit lifetime, and without one they are refused as NO_LIFETIME.
- * With mcds_cache_valid "origin" an explicit lifetime suffices for all of them
- * but the statuses of ngx_mcds_fresh_of_request() and 511 (RFC 6585).
+ * with any other lifetime, and without one they are refused as NO_LIFETIME.
+ * With mcds_cache_valid "origin" a lifetime from the origin suffices for all
+ * statuses of 400 or more but 511 (RFC 6585) and those for which
+ * ngx_mcds_fresh_of_request() returns 1.
  *
  * A valid CDN-Cache-Control that is not empty replaces Cache-Control, Expires
- * and Pragma; a malformed one is ignored.  With must-understand no-store is
+ * and Pragma; a malformed one is ignored.  With must-understand, no-store is
  * ignored for statuses whose caching is known, and all other statuses are
  * refused (RFC 9111, 5.2.2.3).
  *
@@ -287,11 +288,12 @@ typedef struct {
 
 
 /*
- * Tells how a page may be used at now_ms, an ngx_mcds_fresh_e.  A page expires
- * in the millisecond "expire".  The page's swr (stale-while-revalidate), if
- * set, replaces stale->update; mcds_cache_grace limits neither swr nor sie
- * (stale-if-error).  NGX_MCDS_ENTRY_REVALIDATE forbids any use of a stale page,
- * NGX_MCDS_ENTRY_NO_GRACE any use beyond swr and sie.
+ * Returns an ngx_mcds_fresh_e: how a page may be used at now_ms.  The page
+ * expires in the millisecond "expire".  If the page has swr
+ * (stale-while-revalidate), swr replaces stale->update; mcds_cache_grace
+ * limits neither swr nor sie (stale-if-error).  NGX_MCDS_ENTRY_REVALIDATE
+ * forbids any use of a stale page, NGX_MCDS_ENTRY_NO_GRACE any use beyond swr
+ * and sie.
  */
 
 ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,

@@ -19,7 +19,8 @@
 /*
  * Returns NULL if this build of mcds has all features that a page's entry
  * needs; otherwise a text for the log.  An entry that needs a missing feature
- * is a miss, and is not replaced while another host may use it.
+ * is a miss; it is not replaced before it expires, since a host with another
+ * build of mcds may use it.
  */
 
 char *ngx_mcds_entry_lacks(ngx_mcds_entry_t *entry);

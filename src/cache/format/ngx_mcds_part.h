@@ -100,9 +100,9 @@ ngx_int_t ngx_mcds_part_read(ngx_str_t *body, u_char *data, size_t len,
 
 
 /*
- * Writes the suffix that, appended to the page's key, makes the key of part n
- * of the page's body, into suffix->data, which has room for
- * NGX_MCDS_PART_SUFFIX bytes, and sets suffix->len.
+ * Writes a suffix into suffix->data, which has room for NGX_MCDS_PART_SUFFIX
+ * bytes, and sets suffix->len.  The page's key followed by this suffix is the
+ * key of part n of the page's body.
  */
 
 void ngx_mcds_part_suffix(ngx_str_t *suffix, uint64_t generation, uint32_t n);

@@ -24,17 +24,17 @@
 #define NGX_MCDS_SIGN_LEN         32
 
 /*
- * the size of the extension of a page's entry for its signature, with the type
- * and length of the extension
+ * the size of the extension that holds the signature in a page's entry,
+ * including the extension's type and length
  */
 #define NGX_MCDS_SIGN_EXT         38
 
 
 /*
- * The functions for signatures of pages, called by code that reads and writes
- * pages with secrets, the keys of mcds_cache_hmac_key.  ngx_mcds_signing is
- * NULL if this build of mcds has no signatures (MCDS_WITHOUT): there are no
- * secrets then.
+ * The functions for signatures of pages.  The cache calls these functions only
+ * if it has secrets, the keys of mcds_cache_hmac_key.  ngx_mcds_signing is NULL
+ * if this build of mcds has no signatures (MCDS_WITHOUT): there are no secrets
+ * then.
  */
 
 typedef struct {
@@ -61,8 +61,9 @@ ngx_uint_t ngx_mcds_sign_able(void);
 /*
  * Reads the secret for signatures of pages from a file, without the line end,
  * and adds it to secrets, an array of ngx_str_t.  "directive" is the name of
- * its directive, for messages.  Returns NGX_ERROR, and logs why, if the file
- * cannot be read or the secret has not 16 to 4096 bytes.
+ * the directive that names the file, for messages in the log.  Returns
+ * NGX_ERROR, and logs why, if the file cannot be read or the secret has not 16
+ * to 4096 bytes.
  */
 
 ngx_int_t ngx_mcds_sign_read(ngx_conf_t *cf, char *directive, ngx_str_t *file,

@@ -177,8 +177,8 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
 
 /*
- * returns the slot of the page with this key in the table of pages; if there
- * is none, gives it the slot of the page that was seen longest ago
+ * Returns the slot of the page with this key in the table of pages.  A page
+ * without a slot replaces the page of its set that was seen longest ago.
  */
 
 static ngx_mcds_skew_slot_t *

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The tags of a page, names by which pages are purged, see ngx_mcds_tag.h: the
- * list of them in the page's entry.
+ * The list of a page's tags in the page's entry.  Tags are names by which pages
+ * are purged, see ngx_mcds_tag.h.
  */
 
 
@@ -22,8 +22,8 @@
 #define NGX_MCDS_TAG_PREFIX       5
 
 /*
- * the maximum bytes of one tag of a page and of all its tags, and the maximum
- * number of its tags
+ * the maximum length of one tag and of a page's whole list of tags, in bytes,
+ * and the maximum number of tags in the list
  */
 #define NGX_MCDS_TAG_LEN          1024
 #define NGX_MCDS_TAGS_LEN         8192
@@ -51,12 +51,12 @@ ngx_int_t ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text);
 
 
 /*
- * Write and read the extension of an entry for a page's tags: the purge
- * counter, 8 bytes, and the list of tags.  ngx_mcds_tags_put() writes all of
- * it with its type and length, NGX_MCDS_TAGS_EXT bytes more than the list, and
- * returns the end.  ngx_mcds_tags_get() returns NGX_DECLINED if the entry has
- * no tags, NGX_ERROR if it has more, or other, names than ngx_mcds_tags_add()
- * makes.
+ * These functions write and read the extension of a page's entry that has the
+ * value of the purge counter (8 bytes, see ngx_mcds_tag.h) and the list of the
+ * page's tags.  ngx_mcds_tags_put() writes the extension, NGX_MCDS_TAGS_EXT
+ * bytes and the list, and returns the end of the list.  ngx_mcds_tags_get()
+ * returns NGX_DECLINED if the entry has no tags, NGX_ERROR if the list is too
+ * long or has a name other than "all", "tag:TAG" and "host:HOST".
  */
 
 #define NGX_MCDS_TAGS_EXT         14

@@ -250,8 +250,9 @@ ngx_mcds_variant_kind(ngx_str_t *name)
 
 
 /*
- * Ends the values of one request header in the hash that selects a variant.
- * No value contains a line feed, so the end of one cannot be part of another.
+ * Ends the values of one request header, in the hash that selects a variant,
+ * with a line feed.  No value contains a line feed, so the values of one header
+ * cannot be taken for those of the next.
  */
 
 static void

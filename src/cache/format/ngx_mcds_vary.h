@@ -82,7 +82,8 @@ ngx_int_t ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name);
 
 
 /*
- * The hash of the header values of a request that selects the variant for it.
+ * The hash that selects the variant for a request: the MD5 of the values of
+ * the request headers that the page varies by.
  *
  * Values are equal if they differ only in white space around commas and at
  * their ends, or in their distribution over lines.  Accept-Encoding counts as
@@ -120,14 +121,14 @@ typedef struct {
 } ngx_mcds_variant_t;
 
 
-/* Starts the hash of a request's header values that selects its variant. */
+/* Starts the hash that selects the variant of a page for a request. */
 
 void ngx_mcds_variant_begin(ngx_mcds_variant_t *variant);
 
 
 /*
- * Starts the next header in the hash of a request's header values that selects
- * its variant.  Headers are added in the order of the list that the page
+ * Starts the next request header in the hash that selects the variant for a
+ * request.  Headers are added in the order of the list of headers that the page
  * varies by.
  */
 
@@ -135,17 +136,17 @@ void ngx_mcds_variant_name(ngx_mcds_variant_t *variant, ngx_str_t *name);
 
 
 /*
- * Adds a line of a request header to the hash that selects the request's
- * variant; called for each line of the header, in their order, if there are
- * any.
+ * Adds a line of the request header that ngx_mcds_variant_name() has started to
+ * the hash that selects the variant for a request; called for each line of the
+ * header, in the order of the lines.
  */
 
 void ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value);
 
 
 /*
- * Writes the hash of a request's header values that selects its variant,
- * NGX_MCDS_VARIANT_LEN bytes.
+ * Ends the hash that selects the variant for a request, and writes it to
+ * "hash", NGX_MCDS_VARIANT_LEN bytes.
  */
 
 void ngx_mcds_variant_end(ngx_mcds_variant_t *variant, u_char *hash);
@@ -160,9 +161,9 @@ ngx_uint_t ngx_mcds_variant_accepted(ngx_mcds_variant_t *variant);
 
 
 /*
- * Returns NGX_OK if all codings in the Content-Encoding of a response are in a
- * set: each client that accepts this set may get the body.  Otherwise
- * NGX_DECLINED.
+ * Returns NGX_OK if the set "codings" has all codings in "value", the
+ * Content-Encoding of a response: each client that accepts this set may get the
+ * body.  Otherwise NGX_DECLINED.
  */
 
 ngx_int_t ngx_mcds_vary_coded(ngx_uint_t codings, ngx_str_t *value);
@@ -185,8 +186,8 @@ void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);
 
 
 /*
- * the size of the extension of an entry that lists the headers which a page
- * varies by, not counting the names of the headers
+ * the size of an entry's extension with the names of the headers that a page
+ * varies by, not counting the names themselves
  */
 
 #define NGX_MCDS_VARY_EXT         6
@@ -203,9 +204,9 @@ ngx_int_t ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body);
 
 
 /*
- * Sets *names to the names of the headers that a page varies by, which are in
- * one of the extensions (typed fields behind the key) of an entry.  Sets an
- * empty string if the entry has no such extension.
+ * Sets *names to the names of the headers that a page varies by.  One of the
+ * extensions of an entry (typed fields behind the key) has the names; *names is
+ * empty if the entry has no such extension.
  */
 
 void ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names);

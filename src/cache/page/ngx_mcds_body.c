@@ -18,12 +18,12 @@
 
 struct ngx_mcds_body_s {
     ngx_mcds_snapshot_t *snapshot;
-    uint32_t             next;        /* number of the body's next part that
-                                         the caller takes */
-    uint32_t             ahead;       /* number of the body's next part to read
-                                         from memcached */
-    uint32_t             last;        /* number of the body's part behind the
-                                         last one to read */
+    uint32_t             next;        /* index of the part of the body that
+                                         the caller takes next */
+    uint32_t             ahead;       /* index of the part of the body to read
+                                         next from memcached */
+    uint32_t             last;        /* index of the last part of the body to
+                                         read, plus 1; 0: read no parts */
     ngx_uint_t           held;        /* number of the body's parts that the
                                          caller has taken and not released */
     ngx_array_t         *secrets;     /* the keys of mcds_cache_hmac_key, which

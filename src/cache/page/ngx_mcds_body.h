@@ -125,10 +125,11 @@ void ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Gives the snapshot of a page the parts of its body that ngx_mcds_split_t,
- * which has stored them, still has in memory, so that requests need not read
- * them from memcached; they are freed with the snapshot.  Returns NGX_DECLINED
- * if not all parts are in memory, or if out of memory.
+ * Attaches to a snapshot (a page in this worker's memory) those parts of the
+ * page's body that "split" has stored in memcached and still holds, so that
+ * requests need not read the parts from memcached.  The parts are freed with
+ * the snapshot.  Returns NGX_DECLINED if "split" no longer holds all parts, if
+ * the worker has or reads one of the parts already, or if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_keep(ngx_mcds_snapshot_t *snapshot,

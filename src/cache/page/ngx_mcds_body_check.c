@@ -50,10 +50,10 @@ struct ngx_mcds_open_s {
                                          are not read, memcached is only asked
                                          whether it has them */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
-    uint32_t             next;        /* number of the body's next part to look
-                                         for in memcached */
-    ngx_uint_t           missing;     /* number of commands about parts that
-                                         memcached has not answered yet */
+    uint32_t             next;        /* index of the part of the body that
+                                         memcached is asked about next */
+    ngx_uint_t           missing;     /* number of commands, each about a part,
+                                         without an answer as yet */
     ngx_uint_t           rc;
     ngx_event_t          event;
     ngx_mcds_look_t      looks[1];
@@ -213,9 +213,9 @@ ngx_mcds_body_looked(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * adds the result for one part of a body to open->rc, the result for the body:
- * if a part is missing, NGX_MCDS_NOT_FOUND, even if memcached did not answer
- * about another part
+ * Merges the result for one part of a body into open->rc, the result for the
+ * whole body.  A missing part sets open->rc to NGX_MCDS_NOT_FOUND, even if
+ * memcached did not answer about another part.
  */
 
 static void

@@ -39,8 +39,9 @@ ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     /*
-     * the commands that remove the parts of a body use the same connection as
-     * the parts, the one for large values, so that they arrive after the parts
+     * the commands that remove parts of a body use the connection over which
+     * the parts were stored, the one for large values, so that memcached stores
+     * a part before it removes the part
      */
 
     req.verb = linger ? NGX_MCDS_TOUCH : NGX_MCDS_DELETE;

@@ -52,8 +52,8 @@ static void ngx_mcds_body_part_arrived(ngx_mcds_body_part_t *part,
 
 
 /*
- * the queues of parts of bodies to read, and the index of such parts in this
- * worker's memory
+ * the queues of parts of bodies that are still to be read, and the index of all
+ * parts that this worker has in memory or is reading
  */
 
 static ngx_mcds_line_t   *ngx_mcds_lines;

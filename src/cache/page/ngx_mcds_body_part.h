@@ -82,8 +82,8 @@ ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
 
 
 /*
- * Empties the slot of an open body, which may be empty already, and drops the
- * slot's reference of a part.
+ * Empties a slot (a reference by an open body to one of its parts), and drops
+ * the reference.  Has no effect on an empty slot.
  */
 
 void ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot);

@@ -37,10 +37,10 @@ typedef struct ngx_mcds_item_size_s  ngx_mcds_item_size_t;
 struct ngx_mcds_item_size_s {
     ngx_mcds_item_size_t      *next;
     ngx_mcds_pool_t           *pool;
-    size_t                     len;     /* longest value of an item that is
-                                           sent to memcached */
-    size_t                     taken;   /* longest value of an item that
-                                           memcached has accepted */
+    size_t                     len;     /* maximum length of a value that is
+                                           sent to memcached in one item */
+    size_t                     taken;   /* maximum length of a value that
+                                           memcached surely accepts */
     size_t                     tried;   /* length of a value that memcached is
                                            being asked to accept; 0: none */
     ngx_mcds_op_t              op;
@@ -51,8 +51,8 @@ struct ngx_mcds_item_size_s {
 
 
 /*
- * a caller that waits until memcached has accepted or refused a value of a
- * length
+ * a caller that waits until memcached has accepted or refused the value that
+ * is sent to find out whether memcached accepts its length
  */
 
 typedef struct {

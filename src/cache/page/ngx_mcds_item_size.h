@@ -26,9 +26,8 @@ size_t ngx_mcds_item_size(ngx_mcds_pool_t *pool);
 
 
 /*
- * Returns the length, in bytes, of the parts into which a value is split that
- * is longer than memcached accepts, including the header of each part; 0: such
- * values are not split.
+ * A value longer than memcached accepts is split into parts: returns the length
+ * of a part with its header, in bytes; 0: such a value is not split.
  */
 
 size_t ngx_mcds_item_size_level(ngx_mcds_pool_t *pool);

@@ -25,8 +25,8 @@
 #define NGX_MCDS_CLAIM_EXTEND     500
 
 /*
- * how long the claim to build a page tells other workers that they cannot get
- * the page, as only the worker that built it last has it, ms
+ * how long the outcome of a page's build is NGX_MCDS_LOCAL_ALONE, ms: only the
+ * worker that built the page has it, so each other worker builds the page, too
  */
 #define NGX_MCDS_CLAIM_ALONE      1000
 
@@ -104,8 +104,8 @@ static void ngx_mcds_local_drop(ngx_slab_pool_t *shpool,
 
 
 /*
- * the copies of pages and the claims to build pages that the workers of the
- * host share, and the claims of this worker
+ * in shared memory (mcds_zone): the copies of pages and the claims to build
+ * pages; in this worker: its own claims
  */
 
 static ngx_mcds_local_t  *ngx_mcds_local;
@@ -423,7 +423,8 @@ ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
 
 
 /*
- * extends all claims by which this worker tells others that it builds a page
+ * extends all claims by which this worker tells other workers of the host that
+ * it builds a page
  */
 
 static void
@@ -512,7 +513,10 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
         snapshot->len = value->len;
         ngx_memcpy(snapshot->data, value->data, value->len);
 
-        /* a copy enters the LRU queue first, so a killed worker leaks none */
+        /*
+         * the copy enters the LRU queue before its hash bucket: if the worker
+         * is killed in between, the copy is later found in the queue and freed
+         */
 
         ngx_queue_insert_head(&ngx_mcds_local->lru, &snapshot->lru);
         ngx_memory_barrier();

@@ -29,8 +29,8 @@ typedef struct ngx_mcds_claim_s  ngx_mcds_claim_t;
 
 
 /*
- * The claim of this worker to build a page, which keeps other workers of the
- * host from building it; in zeroed memory: there is no claim.
+ * The claim of this worker to build a page: it keeps other workers of the host
+ * from building the page.  A zeroed structure holds no claim.
  */
 
 typedef struct {
@@ -39,8 +39,8 @@ typedef struct {
                                           memory (mcds_zone); NULL: this worker
                                           has none */
     u_char               id[NGX_MCDS_LOCAL_ID];
-    uint64_t             build;        /* id of the page's build, which other
-                                          workers see */
+    uint64_t             build;        /* id of this worker's build of the page,
+                                          shown to other workers */
     ngx_msec_t           age;
 } ngx_mcds_hold_t;
 
@@ -69,24 +69,25 @@ typedef struct {
                                           row */
     ngx_msec_t           left;         /* ms until the outcome of the page's
                                           last build is forgotten */
-    uint64_t             build;        /* with NGX_BUSY: the id of the page's
-                                          build by the other worker */
+    uint64_t             build;        /* if another worker has claimed the
+                                          build of the page (NGX_BUSY): the id
+                                          of this build */
 } ngx_mcds_local_left_t;
 
 
 /*
- * Creates, in shared memory (mcds_zone), the copies of pages and the claims to
- * build pages that the workers of a host share.  Returns NULL if there is no
- * room.
+ * Creates, in shared memory (mcds_zone), the structure in which the workers of
+ * a host share copies of pages and claims to build pages.  Returns NULL if
+ * there is no room.
  */
 
 ngx_mcds_local_t *ngx_mcds_local_create(ngx_slab_pool_t *shpool);
 
 
 /*
- * Gives this worker the copies of pages and the claims to build pages that the
- * workers of its host share.  Without a call the worker knows nothing of other
- * workers.
+ * Lets this worker use "local", in which the workers of a host share copies of
+ * pages and claims to build pages.  Without a call the worker knows nothing of
+ * other workers.
  */
 
 void ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool);
@@ -204,9 +205,9 @@ ngx_uint_t ngx_mcds_local_place(ngx_str_t *key);
 /*
  * Returns the value of the purge counter with this number in shared memory
  * (mcds_zone).  Many pages share a counter, which is incremented when any
- * worker of this host purges one of these pages.  A copy of a page that
- * memcached has confirmed before the last increment must not be served without
- * asking memcached again.
+ * worker of this host purges one of these pages.  If memcached confirmed a copy
+ * of a page before the last increment, memcached must be asked again before the
+ * copy is served.
  */
 
 ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);

@@ -18,12 +18,12 @@
 
 
 /*
- * Compares the items that two replicas have of a key, for "newer" of
- * ngx_mcds_request_t: returns 1 if item b is newer than item a.  An item from
- * which no page can be read counts as older.  The time of a page is when it
- * was requested from its origin, the time of a purge is that of its command.
- * a is the item of the first server, which gets each change before the others;
- * if the times do not differ, a is kept.
+ * Compares the items that two memcached servers (replicas) have under one key;
+ * for the field "newer" of ngx_mcds_request_t.  Returns 1 if item b is newer
+ * than item a: if its page was requested from the origin later or, for an item
+ * that says that a page was purged, if the purge was later.  An invalid item
+ * counts as the older one.  a comes from the first server, which gets each
+ * change before the other servers; if the times do not differ, returns 0.
  */
 
 ngx_uint_t ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a,

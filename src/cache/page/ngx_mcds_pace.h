@@ -31,7 +31,7 @@ typedef struct {
 
 /*
  * Adds the time that a build of a page took, ms, to the mean of the location's
- * builds.  last is how long the build of the page before this one took, ms; 0:
+ * builds.  last is how long the previous build of the same page took, ms; 0:
  * unknown.
  */
 

@@ -22,8 +22,8 @@
 #define NGX_MCDS_PAGES_SIZE       (16 * 1024 * 1024)
 
 /*
- * the limits of all pages that a worker knows, which are so high that requests
- * do not reach them
+ * the maximum number and size in bytes of all pages that a worker knows; both
+ * limits are so high that no load reaches them
  */
 #define NGX_MCDS_PAGES_ALL        1048576
 #define NGX_MCDS_PAGES_ALL_SIZE   (1024 * 1024 * 1024)

@@ -154,11 +154,12 @@ typedef struct {
                                           long as the waiter */
     uint64_t            cas;           /* CAS of the version of the page that
                                           the request has seen; 0: none */
-    ngx_msec_t          backoff;       /* the pause without builds of the page
-                                          after a failed one, ms; 0: none */
-    ngx_msec_t          backoff_max;   /* the longest pause without builds of
-                                          the page after repeated failures,
-                                          ms */
+    ngx_msec_t          backoff;       /* how long no request builds the page
+                                          after a failed build, ms; 0: there is
+                                          no pause */
+    ngx_msec_t          backoff_max;   /* the longest time for which no
+                                          request builds the page after
+                                          repeated failures, ms */
     unsigned            refresh:1;     /* the request does not wait if another
                                           request builds the page */
     unsigned            has_old:1;     /* the request has a stale page to
@@ -180,10 +181,10 @@ ngx_int_t ngx_mcds_page_join(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
 
 
 /*
- * Returns this worker's copy of the waiter's page, if the copy may be served
- * without asking memcached, as waiter->local says, otherwise NULL.  Adds no
- * reference.  A page that each request must revalidate is never returned:
- * another request may have learned of a newer version of the page.
+ * Returns this worker's copy of the page of a waiter (a request), if
+ * waiter->local allows the copy to be served without asking memcached,
+ * otherwise NULL.  Adds no reference.  Never returns a page that each request
+ * must revalidate: another request may have learned of a newer version.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_known(ngx_mcds_waiter_t *waiter);
@@ -200,7 +201,7 @@ void ngx_mcds_page_sent(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Reads the page of a waiter from memcached.  The outcome is
+ * Reads the page of a waiter (a request) from memcached.  The outcome is
  * NGX_MCDS_PAGE_FOUND, _MISSING or _FAILED; instead of the page, the list of
  * headers that it varies by may be found, or an entry that says that the page
  * is not cacheable or was purged.  With waiter->local a copy on this host is
@@ -248,8 +249,8 @@ void ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Hands the build of a page over to another request's waiter; that request
- * ends the build.  The waiter "from" has then left the page.
+ * Hands the build of a page over from one waiter (a request) to another, which
+ * must end the build.  The waiter "from" no longer belongs to the page.
  */
 
 void ngx_mcds_page_hand(ngx_mcds_waiter_t *from, ngx_mcds_waiter_t *to);
@@ -285,9 +286,10 @@ ngx_int_t ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter);
 
 /*
  * Returns a snapshot of the variant of a page that a waiter (a request) needs,
- * if another worker of the host has built this variant, together with the list
- * of headers that the page varies by, at most age ms ago, while memcached did
- * not answer; otherwise NULL.  The reference is the caller's.
+ * if shared memory (mcds_zone) has a copy of the variant not older than age ms,
+ * otherwise NULL.  If memcached does not answer, another worker leaves the copy
+ * there when it has built the variant with the list of headers that the page
+ * varies by.  The reference is the caller's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_first(ngx_mcds_waiter_t *waiter,
@@ -295,8 +297,9 @@ ngx_mcds_snapshot_t *ngx_mcds_page_first(ngx_mcds_waiter_t *waiter,
 
 
 /*
- * Returns 1 if a request of this worker has found the page of a key, in the
- * waiter's pool, since the last call of this function for the key.
+ * Returns 1 if a request of this worker has found the page of a key since the
+ * last call of this function for the key.  The page's memcached pool is that of
+ * the waiter (a request).
  */
 
 ngx_uint_t ngx_mcds_page_used(ngx_mcds_waiter_t *waiter, ngx_str_t *key);
@@ -310,10 +313,10 @@ ngx_str_t *ngx_mcds_page_key(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Removes a waiter from its page.  The request does not look up the page or
- * wait for it any more; a build that has not ended counts as
- * NGX_MCDS_BUILD_FAILED. May be called at any time, more than once, and for a
- * waiter of zeroed memory.
+ * Removes a waiter (a request) from its page.  The request does not look up the
+ * page or wait for it any more; a build by the request that has not ended
+ * counts as NGX_MCDS_BUILD_FAILED.  May be called at any time, more than once,
+ * and for a waiter of zeroed memory.
  */
 
 void ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter);

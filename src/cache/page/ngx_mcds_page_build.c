@@ -16,14 +16,14 @@
 
 
 /*
- * the time for which requests do not try again to refresh a page, since another
- * worker or host had the page's lock, ms
+ * after another worker or host was found to have a page's lock: the time for
+ * which requests do not try again to refresh the page, ms
  */
 #define NGX_MCDS_HELD             100
 
 /*
- * the longest time for which requests do not try again to refresh a page whose
- * lock shows that another worker's build will take that long, ms
+ * the longest time for which requests do not try again to refresh a page, if
+ * the page's lock shows when the build by another worker is due, ms
  */
 #define NGX_MCDS_HELD_MAX         1000
 
@@ -66,9 +66,8 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 
 
 /*
- * Continues after a reply of memcached about the lock of a page, or about the
- * page itself.  Returns NGX_AGAIN if another reply is to come, otherwise
- * NGX_OK.
+ * Handles the replies of memcached about a page and its lock.  Returns
+ * NGX_AGAIN if another reply is to come, otherwise NGX_OK.
  */
 
 static ngx_int_t
@@ -190,9 +189,9 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
     if (page->page_cas == page->foreign) {
 
         /*
-         * the page's item in memcached needs a feature that this build of mcds
-         * lacks, and stays for other hosts: an add, or a set with another CAS,
-         * does not replace it
+         * only other hosts can use the page's item in memcached, as it needs a
+         * feature that this build of mcds lacks; the item stays, because an
+         * add, or a set with another CAS, does not replace it
          */
 
         return NGX_DECLINED;
@@ -226,8 +225,9 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
     if (page->lease_rc != NGX_MCDS_NOT_STORED) {
 
         /*
-         * This worker builds the page: it has the page's lock, or memcached
-         * did not grant any lock; then the page is built for this host alone.
+         * This worker builds the page: it has got the page's lock, or memcached
+         * gave an error or no reply; then the page is built for this host
+         * alone.
          */
 
         ngx_mcds_page_build(page);
@@ -256,10 +256,10 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 
 
 /*
- * Returns the ms that are left of the pause without builds of a page after a
- * failed one; the item of the page's lock has the end of the pause.  The clock
- * of the host that wrote the item may be ahead, so that the result is at most
- * backoff_max, the longest pause in this host's configuration.
+ * Returns the ms that are left of the pause after a failed build of a page; the
+ * item of the page's lock has the end of the pause.  The clock of the host that
+ * wrote the item may be ahead, so the result is limited to backoff_max, the
+ * longest pause in this host's configuration.
  */
 
 static ngx_msec_t
@@ -318,9 +318,9 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
 
 /*
- * Handles late replies of memcached about a page and its lock, for which the
- * request that asked for the lock did not wait: if requests wait for the page,
- * sets the time of the next question to memcached.
+ * Handles memcached's replies about a page and its lock that come after the
+ * request that asked for the lock has stopped waiting for them: if other
+ * requests wait for the page, sets the time of the next question to memcached.
  */
 
 static void
@@ -374,7 +374,7 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
         /*
          * another worker of this host builds the page, but memcached has lost
-         * the lock of that build
+         * the lock of that build, or does not answer
          */
 
         ngx_mcds_page_release(page);
@@ -498,10 +498,10 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
     }
 
     /*
-     * The pause without builds of a page after a failed one: if requests have
-     * a stale page, the pause doubles with each failure.  If they have none,
-     * there is no pause, or the error of one client would become the error of
-     * all: only the requests that have waited for this build fail with it.
+     * How long no request builds the page after the failed build: if requests
+     * have a stale page, the pause doubles with each failure.  If they have
+     * none, there is no pause, lest the error of one client become the error of
+     * all: only the requests that have waited for the failed build fail.
      */
 
     period = page->old ? page->backoff : 0;

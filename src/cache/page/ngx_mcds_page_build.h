@@ -62,18 +62,18 @@ void ngx_mcds_page_step(ngx_mcds_page_t *page);
 
 
 /*
- * Calls the handler of the request that asks for a page's lock, with the
- * outcome of the replies that memcached has sent so far.  Until all replies
- * have come the page is built for this host alone.
+ * Lets the request that asks for a page's lock continue with the replies that
+ * memcached has sent so far, without waiting for more.  Until all replies have
+ * come, the page is built for this host alone.
  */
 
 void ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page);
 
 
 /*
- * Makes the request that has asked for a page's lock, or, if that request has
- * ended, the next waiter build the page.  The lock of the build is
- * page->lease; NULL: there is none.
+ * Starts the build of a page by the request that has asked for the page's lock
+ * or, if that request has ended, by the next request that waits for the page.
+ * The lock of the build is page->lease; NULL: there is none.
  */
 
 void ngx_mcds_page_build(ngx_mcds_page_t *page);
@@ -97,8 +97,8 @@ void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
 
 /*
  * Notes the time before which the build of a page likely does not end, from the
- * page's lock, which was just read; if the lock does not tell, this worker
- * guesses the time, as if the build had begun now.
+ * page's lock, which was just read; if the lock does not have the time, this
+ * worker guesses it, as if the build had begun now.
  */
 
 void ngx_mcds_page_due(ngx_mcds_page_t *page);

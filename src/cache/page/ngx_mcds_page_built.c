@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Ends the build of a page, and stores the page in memcached; also stores the
- * page of a request that is not its builder.  The requests that wait for a
- * built page get the page before its entry is sent to memcached.
+ * Ends the build of a page, and stores the page in memcached; also stores a
+ * page for a request that is not the page's builder.  The requests that wait
+ * for a built page get the page before its entry is sent to memcached.
  */
 
 
@@ -78,8 +78,8 @@ ngx_mcds_page_store(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
     }
 
     /*
-     * a page with a body in parts, but without ngx_mcds_split_t, is a renewed
-     * one: its body is in memcached already
+     * if a page has a body in parts, but no ngx_mcds_split_t to send them, the
+     * parts are in memcached already: those of the page that it replaces
      */
 
     store->renewed = ngx_mcds_body_apart(&store->snapshot->entry);
@@ -214,7 +214,7 @@ ngx_mcds_store_create(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 }
 
 
-/* Counts how the build of a page has ended. */
+/* Adds the end of a page's build, and the time it took, to the statistics. */
 
 static void
 ngx_mcds_store_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Ends the build of a page, and stores the page in memcached; also stores the
- * page of a request that is not its builder.
+ * Ends the build of a page, and stores the page in memcached; also stores a
+ * page for a request that is not the page's builder.
  */
 
 
@@ -23,7 +23,7 @@
  * How the build of a page ended:
  *
  * STORE     the entry is stored by ngx_mcds_page_store()
- * RENEW     STORE, with the body of the page that the entry replaces
+ * RENEW     as STORE, but the body is that of the page that the entry replaces
  * PASS      the page is not cacheable; the entry is a hit-for-miss mark
  * BACKOFF   the origin has failed: no request builds the page for a while
  * FAILED    the build has no result, as when the client closed the connection:
@@ -40,9 +40,9 @@ typedef enum {
 
 /*
  * Returns the id of a request's build of a page, which the caller writes into
- * the page's entry; 0: the waiter does not build.  Requests on all hosts that
- * wait for the build recognize the page by this id; other versions may appear
- * meanwhile, such as an old one of a memcached that has returned.
+ * the page's entry; 0: the request does not build.  By this id the requests
+ * that wait for the build, on any host, recognize the built page: memcached may
+ * show another version, such as an old one on a server that was down.
  */
 
 uint64_t ngx_mcds_page_build_id(ngx_mcds_waiter_t *waiter);
@@ -67,8 +67,8 @@ ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_waiter_t *waiter);
 
 /*
  * Ends a request's build of a page without a page to store.  With
- * NGX_MCDS_BUILD_PASS, value is the entry that says that the page is not
- * cacheable (hit-for-miss), whose reference is taken over, and ttl its time to
+ * NGX_MCDS_BUILD_PASS, value is a hit-for-miss entry, which says that the page
+ * is not cacheable; the entry's reference is taken over, and ttl is its time to
  * live in memcached, in seconds.  With NGX_MCDS_BUILD_FAILED and
  * NGX_MCDS_BUILD_BACKOFF value is NULL.
  */
@@ -95,10 +95,10 @@ typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
  * describes everything but the body, value comes from ngx_mcds_entry_begin()
  * and is not finished, and split has the whole body and is taken over, too.
  *
- * cas is for a store without a build: the entry is stored only if the page
- * still has this CAS, or with 0 if there is no page.  With replace the entry
- * also replaces another page that was created before this one was requested
- * from the origin, unless that page was purged.
+ * cas is used if the request does not build the page: the entry is stored only
+ * if the page's item still has this CAS or, if cas is 0, if there is no item.
+ * With replace the entry also replaces a page that was created before the one
+ * to store was requested from the origin, unless the old page was purged.
  */
 
 typedef struct {
@@ -123,8 +123,8 @@ typedef struct {
 
 
 /*
- * Stores a page in memcached, and ends the build of the page if the waiter is
- * its builder.  The page of a build is stored, unless meanwhile another page
+ * Stores a page in memcached, and ends the build of the page if the waiter (a
+ * request) builds it.  A built page is stored, unless meanwhile another page
  * was stored or the old page was deleted, and unless memcached is known to
  * refuse its length.  The requests that wait for the page in this worker get it
  * before memcached has replied; if the page's body is split, they get the page

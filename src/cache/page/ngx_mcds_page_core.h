@@ -71,9 +71,9 @@ struct ngx_mcds_page_s {
     uint64_t               awaited;    /* id of the page's build, by this or
                                           another worker, that requests wait
                                           for; 0: unknown */
-    uint64_t               before;     /* id of the page's build before the
-                                          awaited one: requests may still find
-                                          the page of that build */
+    uint64_t               before;     /* id of the build that preceded the
+                                          awaited one; requests may still find
+                                          the page of the preceding build */
 
     /*
      * the function that is called when memcached has replied about the page
@@ -87,9 +87,9 @@ struct ngx_mcds_page_s {
     ngx_uint_t             page_rc;
     uint64_t               page_cas;
     uint64_t               foreign;    /* CAS of a version of the page that
-                                          needs a feature that this build of
-                                          mcds lacks, and another host may
-                                          have; 0: none */
+                                          only other hosts can use: it needs a
+                                          feature that this build of mcds
+                                          lacks; 0: none */
     ngx_mcds_snapshot_t   *snapshot;
     ngx_mcds_snapshot_t   *split;      /* the page found in memcached, while it
                                           is checked whether all parts of its
@@ -121,13 +121,13 @@ struct ngx_mcds_page_s {
     uint64_t               held_until; /* time until which requests do not ask
                                           for the page's lock to refresh the
                                           page, as another worker had the lock;
-                                          0: they may ask */
+                                          0: requests may ask for it */
     uint64_t               held_cas;   /* CAS of the version of the page that
                                           requests do not refresh before
                                           held_until */
 
-    ngx_msec_t             backoff;    /* the pause without builds of the page
-                                          after a failed one, ms */
+    ngx_msec_t             backoff;    /* how long no request builds the page
+                                          after a failed build, ms */
     ngx_msec_t             backoff_max;
     ngx_mcds_lease_left_t  kept;       /* data in the page's lock, such as the
                                           number of failed builds, as last
@@ -135,8 +135,8 @@ struct ngx_mcds_page_s {
     ngx_uint_t             step;       /* number of failed builds of the page
                                           in a row, as this worker knows it */
     /*
-     * time when the pause without builds of the page after a failed one ends;
-     * 0: there is no pause
+     * time until which no request builds the page after a failed build; 0:
+     * there is no pause
      */
     uint64_t               failed_until;
     uint64_t               failed_cas; /* CAS of the page when the last build
@@ -202,7 +202,7 @@ void ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why);
 
 
 /*
- * Returns the page of a key, which is created if necessary, without a new
+ * Returns the page of a key; creates ngx_mcds_page_t if there is none.  Adds no
  * reference.  Returns NULL if out of memory.
  */
 
@@ -224,8 +224,8 @@ void ngx_mcds_page_ref(ngx_mcds_page_t *page);
 
 
 /*
- * Drops a reference of a page.  After the last one the worker only remembers
- * the page, until other unused pages take its place.
+ * Drops a reference of a page.  A page without references is only remembered
+ * by the worker, until other unused pages take its place.
  */
 
 void ngx_mcds_page_unref(ngx_mcds_page_t *page);
@@ -255,8 +255,8 @@ void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
 
 
 /*
- * Returns the counter of ended builds of a page, which the workers share, see
- * ngx_mcds_page_share(), or NULL.
+ * Returns the page's counter of ended builds, one of those that the workers
+ * share, see ngx_mcds_page_share(); NULL: the workers share none.
  */
 
 ngx_atomic_t *ngx_mcds_page_sequence(ngx_mcds_page_t *page);

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Decides whether a request builds a page, or waits for another's build of it.
+ * Decides whether a request builds a page, or waits until another request has
+ * built it.
  */
 
 
@@ -59,9 +60,9 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
         }
 
         /*
-         * if memcached did not answer, or has refused the page, it is built
-         * for this host alone, as requests of other hosts cannot get it from
-         * memcached
+         * if memcached did not answer, or has refused the page, the page is
+         * built for this host alone, as requests of other hosts cannot get the
+         * page from memcached
          */
 
         if (enter->local
@@ -93,8 +94,9 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
 
 
 /*
- * If memcached does not answer, the claim of a page, which the workers of the
- * host share, decides whether this worker or another one builds the page.
+ * If memcached does not answer or has refused the page, the claim to build the
+ * page, in shared memory (mcds_zone), decides which worker of the host builds
+ * it.
  */
 
 static ngx_int_t

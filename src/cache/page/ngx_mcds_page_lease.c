@@ -40,8 +40,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
     ngx_mcds_local_left_t  left;
 
     /*
-     * a build of a page that is handed over to another request keeps its id
-     * for all requests that wait for it
+     * a build keeps its id when it is handed over to another request, so that
+     * the requests that wait for the build still recognize its page
      */
 
     if (page->lease) {
@@ -199,9 +199,9 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
 
 /*
  * Gives the built page to requests that wait in other workers: those that get
- * no reply from memcached take the copy from the shared memory zone
- * (mcds_zone).  If the zone cannot take the copy, because it is large, each of
- * these workers has to build the page itself.
+ * no reply from memcached take the copy of the page from the shared memory zone
+ * (mcds_zone).  If the zone cannot take a copy, because the page is large, each
+ * of these workers has to build the page itself.
  */
 
 void

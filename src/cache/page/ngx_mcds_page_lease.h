@@ -33,8 +33,9 @@ void ngx_mcds_page_release(ngx_mcds_page_t *page);
 
 /*
  * Gives up the lock of a page and the claim to build it after a failed build.
- * During the next "period" ms the lock tells other hosts, and the claim other
- * workers, not to build the page; 0: only the requests that wait now are told.
+ * For the next "period" ms the lock keeps other hosts, and the claim keeps
+ * other workers, from building the page; 0: only the requests that are already
+ * waiting learn of the failure.
  */
 
 void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);

@@ -252,7 +252,7 @@ ngx_mcds_page_sent(ngx_mcds_snapshot_t *snapshot)
 
 /*
  * Moves this worker's copy of a page into a file, so that sendfile() can send
- * its body.  Requests that use the copy now go on with the one in memory.
+ * its body.  Requests that already use the copy keep the version in memory.
  */
 
 static void

@@ -59,9 +59,9 @@ void ngx_mcds_page_drop(ngx_mcds_page_t *page);
 
 
 /*
- * Returns the copy of a page in this worker or in the shared memory zone
- * (mcds_zone) that was made from the memcached item with the id item_id, or
- * from any item if item_id is NULL.  Returns NULL if there is no such copy.
+ * Returns the copy of a page that was made from the memcached item with the id
+ * item_id, or from any item if item_id is NULL.  The copy is in this worker's
+ * memory or in the shared memory zone (mcds_zone); NULL: there is no such copy.
  * Adds no reference.
  */
 

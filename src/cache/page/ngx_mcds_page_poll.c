@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * While requests wait for the build of a page by another worker or host, or for
- * its store, the worker looks for the page from time to time.
+ * While requests wait until another worker or host has built a page, or until
+ * the page is stored, the worker looks for the page from time to time.
  */
 
 
@@ -170,9 +170,10 @@ ngx_mcds_page_set_next(ngx_mcds_page_t *page)
 
 
 /*
- * Checks whether the build by another worker of this host, which requests
- * await, has ended.  Returns NGX_DECLINED if that build has ended, the requests
- * still wait, and no other build has begun, so that memcached is to be asked.
+ * Requests wait for a page that another worker of this host builds: checks
+ * whether the build has ended.  Returns NGX_DECLINED if it has ended, the
+ * requests still wait, and no other build has begun, so that memcached is to be
+ * asked.
  */
 
 static ngx_int_t
@@ -225,9 +226,9 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
 
 
 /*
- * Serves the waiting requests with the copy that another worker of this host
- * has left in mcds_zone since they began to wait.  Returns NGX_DECLINED if
- * there is no such copy.
+ * Serves the waiting requests with the copy of the page that another worker of
+ * this host has left in mcds_zone since the requests began to wait.  Returns
+ * NGX_DECLINED if there is no such copy.
  */
 
 static ngx_int_t

@@ -169,10 +169,10 @@ ngx_mcds_page_paced_elsewhere(ngx_mcds_page_t *page,
 
 
 /*
- * Returns the outcome of the lookup of a page, or of the wait for it, for one
- * request.  An entry that says that the page is not cacheable (hit-for-miss)
- * gives NGX_MCDS_PAGE_PASS only if it is signed, in case the request's location
- * has keys for signatures (mcds_cache_hmac_key).
+ * Returns the outcome of a wait for a page, for one of the waiting requests.
+ * If the request's location has keys for signatures (mcds_cache_hmac_key), an
+ * unsigned entry that says that the page is not cacheable (hit-for-miss) gives
+ * NGX_MCDS_PAGE_FOUND, not _PASS: the handler checks the signature.
  */
 
 static ngx_uint_t
@@ -274,8 +274,8 @@ ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
 
 
 /*
- * Ends the wait of the requests that have a stale page, which do not wait for
- * another build of the page.
+ * Ends the wait of the requests that have a stale page to serve: they do not
+ * wait for another build of the page.
  */
 
 static void

@@ -47,7 +47,7 @@ ngx_mcds_waiter_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 
 /*
  * Returns the first waiter in the queue of the requests that wait for a page,
- * which stays there; NULL: the queue is empty.
+ * without removing the waiter; NULL: the queue is empty.
  */
 
 ngx_mcds_waiter_t *ngx_mcds_page_first_waiter(ngx_mcds_page_t *page);
@@ -88,9 +88,10 @@ void ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
 
 
 /*
- * Gives a page to the request that builds it or asks for its lock, if there is
- * one, and to all requests that wait for it, by calling their handlers; a
- * snapshot of NULL sends the requests to the origin.
+ * Gives a page to page->owner, the request that builds the page or asks for its
+ * lock, if not NULL, and to all requests that wait for the page, by calling
+ * their handlers.  A snapshot of NULL sends the requests to the origin, but
+ * waiting requests that have a stale page get NGX_MCDS_PAGE_TIMEOUT.
  */
 
 void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The read of a page from memcached, which requests share.
+ * Reads of pages from memcached; requests for the same page share a read.
  */
 
 
@@ -23,12 +23,12 @@
 
 struct ngx_mcds_read_s {
     ngx_mcds_page_t      *page;
-    ngx_mcds_snapshot_t  *snapshot;    /* the page that was read; also set
-                                          while it is checked whether memcached
-                                          has the parts of its body */
+    ngx_mcds_snapshot_t  *snapshot;    /* the page that was read; set before
+                                          the check that memcached has the parts
+                                          of the page's body */
     ngx_queue_t           waiters;
-    ngx_queue_t           queue;       /* place in the queue of reads of pages
-                                          that are not sent yet */
+    ngx_queue_t           queue;       /* link of this read in the queue of
+                                          reads that are not sent yet */
     ngx_mcds_op_t         op;
     ngx_atomic_uint_t     purges;      /* the page's purge counter when the
                                           read was sent to memcached */
@@ -38,8 +38,8 @@ struct ngx_mcds_read_s {
 
 
 /*
- * the reads of pages that this worker has not sent yet, and the event that
- * sends them
+ * this worker's reads of pages that are still to be sent to memcached, and the
+ * event that sends these reads
  */
 
 typedef struct {

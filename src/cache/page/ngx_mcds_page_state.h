@@ -13,7 +13,8 @@
  *   REMOTE    another worker or host has the lock; while requests wait here,
  *             the worker reads the lock and the page, every 5 ms to 100 ms,
  *             and at once when a worker of this host has ended a build; before
- *             the page is due, if the lock tells, only the lock, less often
+ *             the earliest time at which the build can be expected to end, if
+ *             known, the worker reads only the lock, at most 250 ms apart
  *   LOCAL     another worker of this host builds; memcached is not asked
  *   PAUSED    as IDLE, after the origin has failed: requests that have a
  *             stale page start no build

@@ -39,8 +39,8 @@
 #define NGX_MCDS_STORE_TRIES      4
 
 /*
- * the number of changes of a page by other hosts or workers after which a
- * store of the page is given up
+ * the maximum number of times that one store of a page reads a version that
+ * another host or worker has stored meanwhile; then the store gives up
  */
 #define NGX_MCDS_LOOKS            3
 
@@ -106,8 +106,9 @@ ngx_mcds_store_try(void *data)
 
 /*
  * Sends the page to memcached.  If another worker or host has stored a version
- * of the page meanwhile, the update reads that version only for a page that may
- * replace it; otherwise the store ends.
+ * of the page meanwhile, the store ends; but for a page that was built with the
+ * lock, or if store->replace is 1, the store reads that version and may replace
+ * it, see ngx_mcds_store_edit().
  */
 
 static void
@@ -216,9 +217,10 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_EXISTS:
 
         /*
-         * NGX_MCDS_NOT_FOUND: the old page was deleted during the build.  If
-         * that was a purge, it is newer than the response of the origin; after
-         * an eviction the next request builds the page again.
+         * NGX_MCDS_NOT_FOUND: the old page was deleted during the build.  A
+         * purge that has deleted the page is newer than the response of the
+         * origin; if memcached has evicted the page, the next request builds
+         * the page again.
          */
 
         ngx_mcds_store_lost(store);
@@ -275,9 +277,9 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 
 /*
- * Removes the new parts of the body of a page that was not stored, or only with
- * a time to live.  If the page has the body of the version that it replaces,
- * the parts stay, as that version needs them.
+ * Makes the parts of a page's body expire in NGX_MCDS_LINGER seconds, as the
+ * page was not stored, or was stored with a time to live.  The parts of a
+ * renewed page stay: the version that the page replaces has the same body.
  */
 
 static void
@@ -300,7 +302,8 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 /*
  * Lets the page that is being stored replace the version that another worker or
  * host has stored meanwhile: a page just built replaces an invalidated version,
- * any other page an older one.  Otherwise ends the store: that version stays.
+ * and a page that is stored without a build replaces an older version.  Any
+ * other version stays in memcached, and the store ends.
  */
 
 static ngx_int_t

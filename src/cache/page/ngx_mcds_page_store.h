@@ -46,8 +46,8 @@ typedef struct {
     uint32_t              ttl;
     ngx_uint_t            tries;       /* number of lengths of a value that
                                           were tried for this page */
-    ngx_mcds_update_t     update;      /* update of the page's item, which
-                                          reads a version that another worker
+    ngx_mcds_update_t     update;      /* the write of the page's item, and the
+                                          read of a version that another worker
                                           or host has stored meanwhile */
 
     ngx_mcds_stored_pt    handler;     /* handler of the caller, called when
@@ -80,8 +80,8 @@ void ngx_mcds_store_try(void *data);
 
 
 /*
- * Stores a page when the parts of its body are stored; the handler of
- * ngx_mcds_split_end().
+ * Stores a page when the parts of its body are stored, or ends the store of the
+ * page if a part was not stored; a handler for ngx_mcds_split_end().
  */
 
 void ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc);
@@ -96,8 +96,8 @@ void ngx_mcds_store_end(ngx_mcds_store_t *store);
 
 
 /*
- * Returns 1 if the page to store replaces the page in result, which memcached
- * has got meanwhile, but which was requested from the origin earlier.
+ * Returns 1 if the page to store replaces the page in result, a reply of
+ * memcached, because that page was requested from the origin earlier.
  */
 
 ngx_uint_t ngx_mcds_store_newer(ngx_mcds_store_t *store,

@@ -38,8 +38,8 @@ ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 /*
  * Returns 1 if the page in memcached was invalidated, but not deleted, during
  * the build, and the built page is newer: the built page is stored as expired.
- * Otherwise, if unsafe requests, such as POST, invalidate the page faster than
- * it is built, an ever older page would stay in memcached.
+ * Without this store, an ever older page would stay in memcached if unsafe
+ * requests, such as POST, invalidate the page faster than it is built.
  */
 
 ngx_uint_t

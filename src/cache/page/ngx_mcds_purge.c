@@ -27,14 +27,14 @@
 #define NGX_MCDS_PURGE_LIMIT      (128 * 1024 * 1024)
 
 /*
- * the time to live that is left to a page that is purged to make room for
- * others, seconds
+ * the time to live that a page gets when it is purged to make room for other
+ * pages, seconds
  */
 #define NGX_MCDS_PURGE_RETIRED    10
 
 /*
- * the time after which a page that is to make room for others, but was not
- * found, is looked up once more, ms
+ * the time after which a page that is to make room for other pages, but was not
+ * found in memcached, is looked up once more, ms
  */
 #define NGX_MCDS_PURGE_LATER      1000
 
@@ -49,8 +49,8 @@
 #define NGX_MCDS_PURGE_SELDOM     60000
 
 /*
- * the maximum number of repeated purges of pages that are under way at one
- * time, and the time after which a further one tries again, ms
+ * the maximum number of repeated purges that a worker has under way at one
+ * time, and the time after which a purge beyond that number tries again, ms
  */
 #define NGX_MCDS_PURGE_AT_ONCE    32
 #define NGX_MCDS_PURGE_NEXT       100
@@ -75,8 +75,8 @@ static void ngx_mcds_purge_free(ngx_mcds_purge_t *purge);
 
 
 /*
- * the failed purges of pages that this worker repeats: how many they are, how
- * many of them are under way, and the bytes of their keys
+ * this worker's failed purges that are to be repeated: the queue of those that
+ * wait, the number of all, the number under way, and the bytes of all keys
  */
 
 static ngx_queue_t  ngx_mcds_purge_waiting;
@@ -216,9 +216,9 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 
 
 /*
- * Lets a page expire soon, to make room for others; the list of headers that a
- * page varies by does not expire.  A page that was stored meanwhile expires,
- * too, and is built again.
+ * Lets a page expire soon, to make room for other pages; the list of headers
+ * that a page varies by does not expire.  A version of the page that another
+ * request stores after the read expires, too, and is built again.
  */
 
 static ngx_int_t

@@ -31,8 +31,8 @@ typedef enum {
      */
     NGX_MCDS_PURGE_INVALIDATE = 0,
     NGX_MCDS_PURGE_DELETE,          /* a tombstone replaces the page */
-    NGX_MCDS_PURGE_RETIRE           /* the page makes room for others: it
-                                       expires in some seconds, in which
+    NGX_MCDS_PURGE_RETIRE           /* the page makes room for other pages:
+                                       it expires in some seconds, in which
                                        requests that have waited for the page
                                        may read it */
 } ngx_mcds_purge_e;
@@ -77,8 +77,8 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * the limits of the failed purges of pages that a worker repeats: for how
- * long, ms; how many; and the bytes of their keys
+ * the limits of a worker for repeating failed purges: the time for which one
+ * purge is repeated, ms; the number of purges; and the bytes of all their keys
  */
 
 #define NGX_MCDS_PURGE_PATIENCE   600000

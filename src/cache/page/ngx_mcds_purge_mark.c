@@ -47,8 +47,8 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
            != NGX_OK)
     {
         /*
-         * an item that is not signed does not count as a page, nor do the
-         * parts of a body that it names
+         * an item without a valid signature does not count as a page, and the
+         * parts of a body that the item names are not removed
          */
 
         return NULL;

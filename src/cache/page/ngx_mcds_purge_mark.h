@@ -71,10 +71,10 @@ typedef struct {
 
 /*
  * Returns a copy of the item in "result", memcached's reply with a page or a
- * list of variants; the copy is marked as invalidated.  Sets purge->found.
- * Returns NULL if a purge mark without a page (tombstone) is to replace the
- * item, or if out of memory: in both cases, purge->cut tells into which parts
- * the body of the page was cut, for their deletion.
+ * list of headers that a page varies by; the copy is marked as invalidated.
+ * Sets purge->found.  Returns NULL if a purge mark without a page (tombstone)
+ * is to replace the item, or if out of memory.  For a tombstone, purge->cut
+ * tells which parts of the page's body to remove; it is zero if out of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,

@@ -39,8 +39,8 @@ typedef struct ngx_mcds_snapshot_s  ngx_mcds_snapshot_t;
 struct ngx_mcds_snapshot_s {
     ngx_uint_t            refs;
     ngx_mcds_page_t      *page;        /* the page of the snapshot, referenced;
-                                          NULL: the snapshot is a list of
-                                          headers that the page remembers */
+                                          NULL in page->list, the list of
+                                          headers that the page varies by */
     ngx_mcds_value_t     *value;
     ngx_mcds_entry_t      entry;
     ngx_mcds_item_id_t    item_id;
@@ -125,17 +125,18 @@ void ngx_mcds_page_item_id(ngx_mcds_item_id_t *item_id,
 
 
 /*
- * Notes in ngx_mcds_page_t which list of headers, or which parts of the page's
- * body, memcached has now, as this snapshot says.  Has no effect on a snapshot
- * without a CAS.
+ * Notes in ngx_mcds_page_t the list of headers, or the parts of the page's
+ * body, that memcached has now according to the snapshot.  A snapshot without a
+ * CAS has no effect.
  */
 
 void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Remembers the list of headers that a page varies by.  A list without a CAS,
- * of a build while memcached did not answer, is used until memcached answers.
+ * Remembers the list of headers that a page varies by.  A list without a CAS
+ * comes from a build during which memcached did not answer; such a list is used
+ * until memcached answers.
  */
 
 void ngx_mcds_page_remember(ngx_mcds_page_t *page,

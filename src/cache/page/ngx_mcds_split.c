@@ -8,9 +8,10 @@
  *        ^                                       |
  *        +--- cut again, with a new generation <-+ all too large
  *
- * All pieces of a generation have the same length, so that a reader can compute
+ * The generation is a random number in the memcached keys of the pieces.  All
+ * pieces of one generation have the same length, so that a reader can compute
  * which piece has a byte.  A server may refuse the length only before it has
- * taken the first piece; all pieces are still in memory then.
+ * stored the first piece; all pieces are still in memory then.
  */
 
 
@@ -148,8 +149,8 @@ ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * Starts to store a body in parts under a new random generation, so that its
- * parts are not mixed up with those of another body.
+ * Starts to store a body in parts under a new generation, a random number in
+ * the keys of the parts, so that parts of two bodies are not mixed up.
  */
 
 static ngx_int_t
@@ -255,7 +256,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
 }
 
 
-/* Makes the value that was filled with data the next part of a body. */
+/* Appends split->value, filled with data, to the queue of parts of the body. */
 
 static ngx_int_t
 ngx_mcds_split_piece(ngx_mcds_split_t *split)
@@ -459,9 +460,9 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
     } else if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
 
         /*
-         * the body of a page is not stored: if memcached did not answer, that
-         * is logged already, so the level is info here; if a part is too large
-         * and all parts are still in memory, the store of the page logs it
+         * If memcached does not answer, that is logged elsewhere, so the level
+         * is info.  NGX_MCDS_TOO_LARGE is logged here only if some parts are no
+         * longer in memory; otherwise ngx_mcds_store_too_large() is to log it.
          */
 
         level = ngx_mcds_answered(rc) ? NGX_LOG_WARN : NGX_LOG_INFO;
@@ -650,8 +651,8 @@ ngx_mcds_split_leave(ngx_mcds_split_t *split)
 
 
 /*
- * Frees a part of a body in memory.  A memcached command for the part that is
- * under way continues.
+ * Frees a part of a body in memory.  If a memcached command is still storing
+ * the part, the command continues.
  */
 
 static void

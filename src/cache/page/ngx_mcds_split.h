@@ -53,7 +53,7 @@ ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 /*
  * Appends data to a body that is stored in parts.  Returns NGX_ERROR if the
- * body cannot be stored (logged), and is no longer completely in memory.
+ * body cannot be stored and, in addition, is no longer completely in memory.
  */
 
 ngx_int_t ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data,
@@ -69,8 +69,8 @@ size_t ngx_mcds_split_pending(ngx_mcds_split_t *split);
 
 /*
  * Waits for memcached to store a body in parts: calls the handler once, from
- * an event of its own, when at least half of the bytes that memcached has not
- * acknowledged now are acknowledged.
+ * an event of its own, when memcached has acknowledged at least half of the
+ * bytes that were unacknowledged at this call, or the store has failed.
  */
 
 void ngx_mcds_split_wait(ngx_mcds_split_t *split,

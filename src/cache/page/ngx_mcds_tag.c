@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The queries of one request to memcached about the tags of a page.
+ * The memcached queries of one client request about the tags of its page.
  */
 
 
@@ -291,7 +291,7 @@ ngx_mcds_tags_event_handler(ngx_event_t *ev)
 
 
 /*
- * Creates the records of a page's tags that are missing in memcached, without
+ * Creates those records of a page's tags that memcached does not have, without
  * waiting for its replies.
  */
 

@@ -2,11 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * Purges of all pages with a tag, of a host, or of all pages, without a search
- * for them: a record says when its pages were purged, and each page says when
- * it was made.  "When" is not a time, as the clocks of hosts differ, but the
- * value of a counter that each purge increments.  The counter and the records
- * are on each server of the pool, so that a page needs only its own server:
+ * Purges of all pages with a tag, of all pages of a host, or of all pages,
+ * without a search for the pages: a record says when its pages were purged, and
+ * each page says when it was made.  "When" is not a time, as the clocks of
+ * hosts differ, but the value of a counter that each purge increments.  The
+ * counter and the records are on each server of the pool, so that a page needs
+ * only its own server:
  *
  *   <mcds:purges        the counter; it starts at the time in milliseconds,
  *                       so that a counter that was lost never falls behind
@@ -71,9 +72,9 @@ ngx_int_t ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record,
 /*
  * Asks the server of a request's page for its purge counter and for the
  * records of a list of tags (the purge counter at each tag's last purge); the
- * list may be empty.  For a page that varies this is the server of its list of
- * headers.  now is in milliseconds since the epoch.  The handler is called when
- * all queries are answered, never from inside of a call, except
+ * list may be empty.  If the page varies, the server that has the page's list
+ * of headers is asked.  now is in milliseconds since the epoch.  The handler is
+ * called when all queries are answered, never from inside of a call, except
  * ngx_mcds_tags_hurry(), and not after ngx_mcds_tags_free().  Returns NULL if
  * out of memory.
  */
@@ -118,9 +119,9 @@ void ngx_mcds_tags_free(ngx_mcds_tags_t *tags);
 
 
 /*
- * The verdict on a page by its list of tags, and by the purge counter that its
- * server had when it was built.  A page with a counter of 0 is never known to
- * be stale.
+ * The verdict on a page by its list of tags, and by the purge counter that the
+ * page's server had when the page was built.  A page with a counter of 0 is
+ * never known to be stale.
  */
 
 typedef enum {
@@ -145,10 +146,10 @@ ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
 
 
 /*
- * Creates the missing records of a page's tags on the server of the page,
- * which is about to be stored.  They get the present value of the purge
- * counter, not that of the page: a record may have been evicted since the page
- * was made.  Does not wait for the replies of memcached.
+ * Creates the missing records of a page's tags on the page's server, before the
+ * page is stored.  The new records get the present value of the purge counter,
+ * not that of the page: a record may have been evicted since the page was made.
+ * Does not wait for the replies of memcached.
  */
 
 void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,

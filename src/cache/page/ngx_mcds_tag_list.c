@@ -14,8 +14,8 @@
 
 
 /*
- * the limits of the lists of pages' tags that a worker remembers: their
- * number, and their bytes
+ * the index of the lists of tags, one for each page, that a worker remembers:
+ * its hash buckets, and the maximum number and total bytes of the lists
  */
 #define NGX_MCDS_TAG_BUCKETS      1024
 #define NGX_MCDS_TAG_LISTS        4096
@@ -25,7 +25,7 @@
 typedef struct {
     ngx_mcds_index_node_t node;        /* node in the index of pages' lists of
                                           tags; always idle: the index may drop
-                                          any list to make room for others */
+                                          any list to make room for new ones */
     ngx_str_t             list;
 } ngx_mcds_tag_list_t;
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Purges of all pages with a tag, of a host, or of all pages, see
+ * Purges of all pages with a tag, of all pages of a host, or of all pages, see
  * ngx_mcds_tag.h.
  */
 
@@ -25,7 +25,7 @@
 typedef struct ngx_mcds_tag_purge_s  ngx_mcds_tag_purge_t;
 
 
-/* the commands of a purge by tag to one server */
+/* the commands that a purge by tag sends to one of the servers */
 
 typedef struct {
     ngx_mcds_tag_purge_t *purge;
@@ -308,7 +308,7 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Notes that a command of a purge by tag to one of the servers has ended; after
+ * Notes the end of one command that a purge by tag has sent to a server; after
  * the last command the purge ends.  One failed command makes the whole purge
  * fail.
  */
