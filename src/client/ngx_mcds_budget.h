@@ -57,9 +57,11 @@ struct ngx_mcds_wait_s {
 
 
 /*
- * Starts a request's wait for memcached; the wait must not be active, and
- * timeout is that of the pool of the operation.  The handler is called once if
- * the wait has not ended in time, never from inside of this call.
+ * Starts a request's wait for memcached; the wait must not be active.  timeout
+ * is the longest time that the request may wait, ms, most often the timeout of
+ * the pool; the time spent on earlier waits of the budget is deducted.  The
+ * handler is called once if the wait has not ended in time, never from inside
+ * of this call.
  */
 
 void ngx_mcds_wait_begin(ngx_mcds_wait_t *wait, ngx_mcds_budget_t *budget,

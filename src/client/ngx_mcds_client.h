@@ -110,8 +110,8 @@ struct ngx_mcds_pool_s {
     ngx_uint_t            npoints;
 
     /*
-     * the newest value of the counter of purges that this worker knows, see
-     * ngx_mcds_tag.h
+     * the highest value of a server's purge counter that this worker has seen,
+     * see ngx_mcds_tag.h
      */
     uint64_t              purges;
 

@@ -10,12 +10,13 @@
  *     |   error, timeout, bad reply, idle at exit            | VERSION, MN
  *     +------------------------------------------------- READY <
  *
- * Commands are encoded into out when they are pushed; a posted event at the end
- * of the turn sends all of them at once.  Only the greeting is sent before the
+ * Commands are encoded into conn->out, a chain of blocks, when they are pushed;
+ * a posted event sends all of them at once at the end of the event loop's turn.
+ * Only the greeting (user and password, "version", "mn") is sent before the
  * server has shown that it supports the meta commands: a server without them
  * would execute the lines of a value as commands.  If the pool uses the classic
- * protocol, only "version" is sent, as a proxy may close the connection on an
- * unknown command.
+ * protocol, "mn" is not sent, as a proxy may close the connection on an unknown
+ * command.
  */
 
 

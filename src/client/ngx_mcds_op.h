@@ -51,11 +51,11 @@ typedef struct {
 
     uint32_t              flags;        /* client flags that SET and ADD
                                            store */
-    uint64_t              cas;          /* CAS value of a previous result,
-                                           unchanged: SET and DELETE require
-                                           that the item has it; with replicas,
-                                           these and GET with "single" go to the
-                                           server that gave the value */
+    uint64_t              cas;          /* CAS value of a previous result, not
+                                           modified.  SET and DELETE require
+                                           that the item has this value; with
+                                           replicas, these and GET with "single"
+                                           go to the server that gave it */
     uint64_t              initial;
     uint64_t              delta;
 
@@ -67,8 +67,8 @@ typedef struct {
 
     /*
      * The value of SET, ADD and APPEND: either text, up to 2048 bytes, which is
-     * copied, or value, with room for two bytes after len, of which a reference
-     * is taken.
+     * copied; or value, whose buffer must have room for two bytes after its
+     * data, and to which the operation takes a reference.
      */
     ngx_str_t             text;
     ngx_mcds_value_t     *value;
@@ -76,9 +76,9 @@ typedef struct {
     /*
      * For SET and DELETE with a CAS value: the old content of the item, up to
      * 2048 bytes, if it is known.  On a server whose CAS values do not tell an
-     * item from its successor, the content is compared, too.  This takes
-     * several commands, which end after "within" milliseconds, if that is not 0
-     * and less than the pool's timeout.
+     * item from its successor, the content is compared, too.  The comparison
+     * takes several commands, which end after "within" milliseconds, if
+     * "within" is not 0 and less than the pool's timeout.
      */
     ngx_str_t             old;
     ngx_msec_t            within;
@@ -98,8 +98,8 @@ typedef struct {
     ngx_uint_t          (*newer)(ngx_str_t *key, ngx_mcds_result_t *a,
                               ngx_mcds_result_t *b);
 
-    unsigned              update:1;     /* INCR and DECR of a missing counter:
-                                           NOT_FOUND, instead of creating it */
+    unsigned              update:1;     /* INCR and DECR do not create a missing
+                                           counter: the result is NOT_FOUND */
     unsigned              by_key:1;     /* the key without the suffix chooses
                                            the server */
     unsigned              bulk:1;       /* a large reply is expected: use the
@@ -224,9 +224,10 @@ void ngx_mcds_cancel(ngx_mcds_op_t *op);
 /*
  * With pool->eject and req->movable: returns 1 if the server of the request's
  * key is down, so that the operation would go to another server; when the key's
- * own server is up again, it lacks the changes made on the other one.  A server
- * that is down by configuration never comes up: for its keys the result is 0,
- * or 1 while another server is ejected, as the keys may have moved then.
+ * own server is up again, it lacks the changes made on the other server.  For
+ * the keys of a server that is down by configuration, and so never comes up,
+ * returns 0, or 1 while any other server is ejected, as the keys may have moved
+ * then.  Without pool->eject or req->movable returns 0.
  */
 
 ngx_uint_t ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
@@ -241,7 +242,10 @@ ngx_uint_t ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
 ngx_uint_t ngx_mcds_down(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
 
 
-/* Builds the key of a request, with its own or another suffix. */
+/*
+ * Builds in *key the key that memcached gets: the pool's prefix, the key of the
+ * request, and the given suffix, which may differ from the request's suffix.
+ */
 
 void ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,
     ngx_mcds_request_t *req, ngx_str_t *suffix);

@@ -31,7 +31,7 @@ static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
     ngx_uint_t leader, ngx_uint_t rc);
 
 
-/* the operations on replicas of this worker */
+/* this worker's operations on the replicas of keys */
 
 static ngx_queue_t  ngx_mcds_groups;
 
@@ -401,9 +401,10 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
     }
 
     /*
-     * all servers that replied have created the counter anew: the counter
-     * continues from the number that this host knows; a counter that existed
-     * with this small number has been set by a client
+     * if all servers that replied have created the counter anew, it continues
+     * from req.known, a number that it has reached before; a counter that
+     * existed on a server, and has the number req.initial, was set by a client,
+     * and keeps this number
      */
 
     if (group->req.known && largest == group->req.initial && !existed) {
@@ -417,9 +418,10 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
 /*
  * Raises a counter on the replicas that have just created it, or lack it, to
  * the largest number of all replicas.  Only one operation finds the counter
- * missing and creates it, so the difference is added once; with "update" no
- * server creates the counter.  A counter that expires is not raised: it may
- * have expired on one server, and live a moment longer on another.
+ * missing and creates it, so the difference is added once; an operation with
+ * the flag req.update creates no counter.  A counter that expires is not
+ * raised: it may have expired on one server, and live a moment longer on
+ * another.
  */
 
 static void

@@ -10,9 +10,9 @@
  *   ADD           on all; stored if none of them had the key
  *   GET           the first server that has the key.  The next server is asked
  *                 when one lacks the key, fails, or is silent for half of the
- *                 pool's timeout; further servers in equal parts of the other
- *                 half, at whose end the operation times out.  A number is read
- *                 from all servers; the result is the largest one
+ *                 pool's timeout; further servers at equal intervals in the
+ *                 second half, at whose end the operation times out.  A number
+ *                 is read from all servers; the result is the largest one
  *   SET, APPEND,  on all; done if one server has done it
  *   TOUCH
  *   DELETE        on all; done if all servers have done it
@@ -30,7 +30,7 @@
  * unconditionally; a DELETE has its result when these have replied.  If the
  * leader does not reply, the operation has failed, with two exceptions: one
  * marked "every", and the ADD of a page, which is then added on the other
- * servers, but does not replace an item there, such as the mark of a purge.
+ * servers, but does not replace an item there, such as a purge's tombstone.
  *
  * A counter without expiry that a server has created anew, because the server
  * came back empty, is raised by the difference to the other servers; this is

@@ -15,10 +15,10 @@
  * same time: a host that reaches "high" first finds "low" without increments
  * that are still on their way.  So "low" is raised only after a wait, in which
  * these increments must have arrived, and to the value that "high" had before
- * the wait: "low" then lacks the increments made during the wait, but none
- * counts twice; during the next wait there may be none.  If a number is smaller
- * or missing after the wait, the counter was set, deleted or decremented, and
- * is left alone.
+ * the wait: "low" then lacks the increments made during the wait, but no
+ * increment counts twice.  The waits are repeated until one passes without an
+ * increment.  If a number is smaller or missing after the wait, the counter was
+ * set, deleted or decremented, and is left alone.
  *
  * A worker raises a counter on a replica only once at a time.
  */
@@ -383,7 +383,7 @@ ngx_mcds_level_add(ngx_mcds_level_t *level)
 
         /*
          * a missing counter is added; in the classic protocol, whose increment
-         * cannot depend on a CAS value, the counter is set to the number
+         * cannot depend on a CAS value, the counter is set to level->seen
          */
 
         req.verb = level->low.missing ? NGX_MCDS_ADD : NGX_MCDS_SET;

@@ -132,7 +132,7 @@ ngx_mcds_first_next(ngx_mcds_group_t *group)
 
 /*
  * The second server is asked for the key after half of the pool's timeout,
- * further servers in equal parts of the other half.
+ * further servers at equal intervals in the second half.
  */
 
 static void
@@ -198,8 +198,8 @@ ngx_mcds_read_timer(ngx_mcds_group_t *group, ngx_event_handler_pt handler)
 
 
 /*
- * returns the rest of the pool's timeout that a read of replicas has, in
- * milliseconds
+ * returns the time that is left until a read of replicas reaches the pool's
+ * timeout, in milliseconds
  */
 
 static ngx_msec_t
@@ -336,7 +336,8 @@ ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
 
 /*
  * after half of the pool's timeout a read of replicas does not wait for silent
- * servers any more if another server has replied; after all of it the read ends
+ * servers any more if another server has replied; after the whole timeout the
+ * read ends
  */
 
 static void
@@ -370,7 +371,7 @@ ngx_mcds_newest_timer(ngx_event_t *ev)
 
 
 /*
- * ends a read of replicas whose time is over, with the first reply that has all
+ * ends a read of replicas at its deadline, with the first reply that has all
  * requested fields of the item
  */
 
@@ -414,7 +415,7 @@ ngx_mcds_newest_decide(ngx_mcds_group_t *group)
             leg = ngx_mcds_newest_compared(group);
             break;
 
-        default: /* NGX_MCDS_NEWEST_NONE: no server has the key */
+        default: /* NGX_MCDS_NEWEST_NONE: no server has sent the item */
             ngx_mcds_newest_none(group);
             return;
         }
@@ -568,8 +569,8 @@ ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg)
 
 
 /*
- * ends a read of replicas without an item: no server has the key, or none has
- * replied in time
+ * ends a read of replicas without an item: each server lacks the key, has
+ * failed, or has not sent the item in time
  */
 
 static void

@@ -19,8 +19,9 @@
 
 
 /*
- * the maximum size of a value above the limit of its operation that is read and
- * dropped, in bytes
+ * The maximum length of an unwanted value (not requested, or above the limit of
+ * its operation), in bytes, that the worker reads only to drop it; to skip a
+ * longer value, the worker closes the connection.
  */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 

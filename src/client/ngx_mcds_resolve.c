@@ -5,9 +5,9 @@
  * Names of servers that are looked up at run time, with nginx's resolver.
  *
  * Each worker looks a name up when it starts, and again when the result has
- * expired.  The server keeps its address as long as the name has it; otherwise
- * it moves to the first address.  The addresses are sorted, so that all workers
- * of all hosts move to the same one.
+ * expired.  The server keeps its address as long as the name resolves to this
+ * address; otherwise the server moves to the name's first address.  The
+ * addresses are sorted, so that all workers of all hosts move to the same one.
  */
 
 
@@ -42,8 +42,8 @@ struct ngx_mcds_resolve_s {
 
     /* fields of this worker about the look-ups of the server's name */
     ngx_event_t              timer;
-    ngx_resolver_ctx_t      *ctx;        /* query for the name that is under
-                                            way, or NULL */
+    ngx_resolver_ctx_t      *ctx;        /* pending query of the resolver for
+                                            the name, or NULL */
 
     ngx_mcds_address_t      *addrs;      /* addresses of the server's name, as
                                             last found */

@@ -25,8 +25,8 @@ void ngx_mcds_resolve_connected(ngx_mcds_server_t *server);
 
 
 /*
- * Moves the server to the next address of its name, if it has several; called
- * when the current address could not be reached.
+ * Moves the server to the next address of its name, if the name has several
+ * addresses; called when the current address could not be reached.
  */
 
 void ngx_mcds_resolve_next(ngx_mcds_server_t *server);

@@ -87,7 +87,7 @@ void ngx_mcds_usage_line(ngx_mcds_server_t *server, ngx_str_t *name,
 
 /*
  * Returns an error text about the configuration of a pool of servers, formatted
- * in memory of cf->pool, or "out of memory" if there is none.
+ * in memory of cf->pool; if the memory cannot be allocated, "out of memory".
  */
 
 char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);

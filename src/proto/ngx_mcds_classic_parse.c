@@ -181,8 +181,8 @@ ngx_mcds_classic_parse_number(ngx_mcds_reply_t *reply, u_char *p,
 
 
 /*
- * Parses a line of the reply to "stats".  The value is the rest of the line,
- * and may be empty.
+ * Parses a line "STAT name value" of the reply to "stats", from the name on.
+ * The value, which may be empty, extends to the end of the line.
  */
 
 static ngx_int_t

@@ -21,8 +21,8 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
     ngx_uint_t   want;
 
     /*
-     * request only those fields of the item that the command can return: to the
-     * flag of any other field memcached replies with CLIENT_ERROR
+     * request only those fields of the item that the command can return:
+     * memcached replies to the flag of any other field with CLIENT_ERROR
      */
 
     switch (cmd->verb) {
@@ -117,8 +117,8 @@ ngx_mcds_encode_store(u_char *p, ngx_mcds_cmd_t *cmd)
     if (cmd->verb == NGX_MCDS_APPEND) {
 
         /*
-         * memcached ignores the flag T of an append, which keeps the time to
-         * live of the item
+         * an append keeps the time to live of the item: memcached would ignore
+         * the flag T
          */
 
         return ngx_mcds_encode_literal(p, " MA");

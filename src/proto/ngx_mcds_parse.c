@@ -14,8 +14,8 @@
 #define NGX_MCDS_MAX_TEXT         128
 
 /*
- * the largest number that is accepted in the version of a server; those of
- * memcached are far below
+ * the largest number that is accepted in the version of a server; the numbers
+ * in memcached's versions are far smaller
  */
 #define NGX_MCDS_MAX_VERSION      1000000
 
@@ -316,8 +316,9 @@ ngx_mcds_parse_words(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
         text->len = last - text->data;
 
         /*
-         * any CLIENT_ERROR but that about a value that is no number says that
-         * the command line was malformed: a bug, not a reply
+         * only the CLIENT_ERROR about a value that is no number is a valid
+         * reply: any other means that the client sent a malformed command, a
+         * bug
          */
 
         if (ngx_mcds_text_is(text, "cannot increment or decrement "
@@ -529,8 +530,8 @@ ngx_mcds_parse_number(u_char *data, size_t len, uint64_t *number)
     last = data + len;
 
     /*
-     * the value of a counter may have leading zeros, stored by another program:
-     * memcached increments such a value
+     * a counter that another program has stored may have leading zeros:
+     * memcached increments a number with leading zeros
      */
 
     p = ngx_mcds_parse_digits(&n, data, last);

@@ -37,15 +37,16 @@ typedef enum {
     NGX_MCDS_APPEND,              /* ms MA: append to the value, only if the key
                                      exists */
     NGX_MCDS_INCR,                /* ma: add delta to a counter, or create it
-                                     with initial */
+                                     with its initial value */
     NGX_MCDS_DECR,                /* ma MD: subtract from a counter, which never
                                      falls below 0 */
     NGX_MCDS_DELETE,              /* md: delete an item */
     NGX_MCDS_TOUCH,               /* mg T: set the time to live of an item */
     NGX_MCDS_NOOP,                /* mn: no operation, only a reply */
     NGX_MCDS_GET_VERSION,         /* version: ask for the server's version */
-    NGX_MCDS_STATS                /* the command stats, whose reply is the
-                                     classic one also with the meta commands */
+    NGX_MCDS_STATS                /* stats: get the server's statistics; the
+                                     reply is the same in the meta and in the
+                                     classic protocol */
 } ngx_mcds_verb_e;
 
 
@@ -66,9 +67,11 @@ typedef enum {
 #define NGX_MCDS_FLAGS            0x08    /* flag f: the client flags of the
                                              item */
 #define NGX_MCDS_OPAQUE           0x10    /* flag O: the opaque that a reply
-                                             echoes; unused in "want" */
+                                             echoes; never set in the field
+                                             "want" of a command */
 #define NGX_MCDS_KEY              0x20    /* flag k: the key that a reply
-                                             echoes; unused in "want" */
+                                             echoes; never set in the field
+                                             "want" of a command */
 
 
 typedef struct {
@@ -83,21 +86,22 @@ typedef struct {
 
     /*
      * The time to live: seconds, at most NGX_MCDS_MAX_TTL, or a time since the
-     * epoch; 0: no expiry.  SET, ADD and TOUCH send it as T; INCR and DECR as
-     * N, for a counter that they create.  Other commands do not use it.
+     * epoch; 0: no expiry.  SET, ADD and TOUCH send it with the flag T; INCR
+     * and DECR with the flag N, for a counter that they create.  Other commands
+     * do not use it.
      */
     uint32_t      ttl;
 
     /*
-     * The CAS value that the item must have, for SET, DELETE, INCR and DECR
-     * with update; 0: any value.
+     * The CAS value that the item must have; 0: any value.  SET and DELETE use
+     * it, and INCR and DECR if the field "update" is 1.
      */
     uint64_t      cas;
 
     uint64_t      initial;        /* the initial value of a counter that INCR or
-                                     DECR creates, J */
+                                     DECR creates (flag J) */
     uint64_t      delta;          /* the amount by which INCR or DECR changes
-                                     the counter, D */
+                                     the counter (flag D) */
 
     uint32_t      flags;          /* client flags of the item, for SET and
                                      ADD */
@@ -134,9 +138,9 @@ typedef struct {
     unsigned      version:1;      /* 1: the reply is a server's version */
     unsigned      number:1;       /* 1: the reply, to the classic "incr" or
                                      "decr", is a number */
-    unsigned      stat:1;         /* 1: the reply is one line of those to
-                                     "stats"; key is the line's name, text its
-                                     value */
+    unsigned      stat:1;         /* 1: the parsed line belongs to the reply to
+                                     "stats"; key is the statistic's name, text
+                                     its value */
 } ngx_mcds_reply_t;
 
 
