@@ -37,8 +37,8 @@ void ngx_http_mcds_admission_jitter(ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * Returns 1 if the rules of mcds_no_cache, in the location of the response and
- * in the one that looked the page up, allow the response to be stored.
+ * Returns 1 if the rules of mcds_no_cache, both in the location that responds
+ * and in the location that looked the page up, let the response be stored.
  */
 
 ngx_uint_t ngx_http_mcds_admission_allowed(ngx_http_request_t *r,
@@ -91,8 +91,8 @@ char *ngx_http_mcds_admission_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *text, void *conf);
 
 /*
- * parses the value of mcds_cache_early: how early requests refresh a fresh
- * page
+ * parses the value of mcds_cache_early, a factor: the larger it is, the earlier
+ * requests refresh a page that is still fresh
  */
 
 char *ngx_http_mcds_admission_factor(ngx_conf_t *cf,
@@ -106,8 +106,9 @@ char *ngx_http_mcds_admission_factor(ngx_conf_t *cf,
 void ngx_http_mcds_admission_init_conf(ngx_http_mcds_cache_conf_t *conf);
 
 /*
- * merges the fields for mcds_cache_error_backoff and the time of
- * mcds_cache_local of a level with those of its outer level
+ * for a block of the configuration, merges the times of
+ * mcds_cache_error_backoff and mcds_cache_local (conf) with those of the
+ * enclosing block (prev)
  */
 
 void ngx_http_mcds_admission_merge_conf(ngx_http_mcds_cache_conf_t *prev,

@@ -126,8 +126,8 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     if (ctx->replace) {
 
         /*
-         * the response to this request replaces the stored page that was
-         * found, by its CAS, but not a page that is newer
+         * the response to this request replaces the stored page only if the
+         * page still has the CAS value ctx->cas: a newer page is kept
          */
 
         return ngx_http_mcds_cache_pass(r, ctx,
@@ -288,7 +288,7 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
 
         /*
          * a request with credentials or no-store does not build the page, as
-         * the response to it may have to stay with its client
+         * its response may be meant for its client only
          */
 
         return (ctx->authorization || ctx->no_store)
@@ -559,9 +559,10 @@ ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
     }
 
     /*
-     * the request goes to the origin, whose error the client gets:
-     * mcds_cache_lock_timeout says so, or the page is built on behalf of this
-     * request, and the build has failed or no request may wait for it
+     * the request goes to the origin, whose response, even an error, the client
+     * gets: mcds_cache_lock_timeout says so; or a detached copy of this request
+     * builds the page, and the build has failed, or the configuration lets no
+     * request wait for a build
      */
 
     if (ccf->cache_lock_pass

@@ -136,9 +136,9 @@ struct ngx_http_mcds_cache_conf_s {
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_uint_t                  blocks;   /* number of "if" and "limit_except"
                                              blocks in the location so far */
-    ngx_http_mcds_cache_conf_t  *regexes; /* the locations with a regular
-                                             expression in the location so far,
-                                             latest first, by regex_next */
+    ngx_http_mcds_cache_conf_t  *regexes; /* regex locations parsed so far in
+                                             this block, latest first, linked
+                                             by regex_next */
     ngx_http_mcds_cache_conf_t  *regex_next;
     ngx_str_t                  *regex;    /* the location's regular expression;
                                              NULL: it has none */
@@ -181,25 +181,26 @@ struct ngx_http_mcds_cache_conf_s {
     ngx_msec_t                  cache_wait;
     ngx_uint_t                  cache_max_waiters;
     ngx_uint_t                  cache_max_variants;
-    int64_t                     cache_grace;      /* how long stale pages are
-                                                     served whose lifetime is
-                                                     configured (grace), ms */
-    int64_t                     cache_grace_origin; /* how long stale pages are
-                                                       served whose lifetime
-                                                       the origin has set
-                                                       (grace), ms */
+    int64_t                     cache_grace;      /* how long a page with a
+                                                     configured lifetime may be
+                                                     served stale, ms */
+    int64_t                     cache_grace_origin; /* how long a page may be
+                                                       served stale if the
+                                                       origin has set its
+                                                       lifetime, ms */
     int64_t                     cache_update;     /* how long a stale page is
                                                      served at once during an
                                                      update, ms */
     ngx_uint_t                  cache_ignore;     /* ignored response headers,
                                                      NGX_HTTP_MCDS_IGN_* */
-    ngx_uint_t                  cache_heuristic;  /* percentage of the time
-                                                     since Last-Modified that a
-                                                     page is fresh; 0: off */
+    ngx_uint_t                  cache_heuristic;  /* heuristic lifetime, as a
+                                                     percentage of the time
+                                                     since Last-Modified;
+                                                     0: off */
     time_t                      cache_heuristic_max;
-    ngx_msec_t                  cache_backoff;    /* pause without builds of a
-                                                     page after a first failed
-                                                     one, ms; 0: off */
+    ngx_msec_t                  cache_backoff;    /* pause between a page's
+                                                     first failed build and the
+                                                     next build, ms; 0: off */
     ngx_msec_t                  cache_backoff_max;
     ngx_mcds_pace_t             cache_pace;
     ngx_uint_t                  cache_local;      /* how copies of pages on
@@ -282,9 +283,9 @@ typedef struct {
  */
 
 typedef struct {
-    ngx_mcds_snapshot_t             *list;  /* list of the page's variants that
-                                               has led to the key which is
-                                               looked up, or NULL */
+    ngx_mcds_snapshot_t             *list;  /* list of the page's variants, by
+                                               which the request has found the
+                                               key that it looks up; or NULL */
     ngx_mcds_snapshot_t             *read;  /* variant that was found, kept
                                                while the list of variants is
                                                looked up again, or NULL */
@@ -319,7 +320,7 @@ typedef struct {
 typedef struct {
     ngx_chain_t                 *held;     /* buffers of the response that are
                                               stored later, as memcached is
-                                              slower */
+                                              slower than the origin */
     ngx_chain_t                 *detached; /* copies of the response's buffers
                                               that a slow client gets */
     ngx_chain_t                **detached_last;
@@ -362,8 +363,8 @@ struct ngx_http_mcds_cache_ctx_s {
     u_char                       route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                    key;
     /*
-     * the page's key in the location that looked the page up, if an unsafe
-     * request has another key in the location that responds
+     * the page's key in the location that looked the page up, set only for an
+     * unsafe request whose page has another key in the location that responds
      */
     ngx_str_t                    asked_key;
     ngx_str_t                    at;       /* key that the request looks up:

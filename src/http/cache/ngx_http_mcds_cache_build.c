@@ -91,8 +91,8 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t  *sctx;
 
     /*
-     * the last argument, which must not be NULL, only marks the detached copy
-     * as a refresh, which has no client, see ngx_http_mcds_silent()
+     * the last argument is any pointer but NULL: ngx_http_mcds_silent() knows
+     * by it that sr is a refresh, a request without a client
      */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_cache_refreshed,

@@ -52,10 +52,10 @@ ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Starts a rebuild of the page of the request r, which has been purged; cas is
- * that of the item which the purge has left.  Returns NGX_AGAIN; NGX_OK if
- * ctx->outcome says already whether this request may build the page; NGX_ERROR
- * when out of memory.
+ * Starts a rebuild of the page that the request r has purged; cas is the CAS of
+ * the item that the purge has stored in place of the page.  NGX_AGAIN: a reply
+ * of memcached is to come; NGX_OK: ctx->outcome says already whether r may
+ * build the page; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
@@ -63,9 +63,10 @@ ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     uint64_t cas);
 
 /*
- * Continues a rebuild by ngx_http_mcds_cache_rebuild() when ctx->outcome says
- * whether this request may build the purged page: if so, a detached copy of the
- * request builds it in the background.  Returns 1 if the copy was created.
+ * Call this after ngx_http_mcds_cache_rebuild(), once ctx->outcome says whether
+ * the request r may build the purged page.  If r may, creates a detached copy
+ * of r, which builds the page in the background.  Returns 1 if the copy was
+ * created.
  */
 
 ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,

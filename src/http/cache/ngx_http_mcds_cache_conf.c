@@ -428,8 +428,8 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * adds "origin" of mcds_cache_valid as an element of the array of status
- * codes, so that inner levels inherit or replace "origin" with these codes
+ * adds "origin" of mcds_cache_valid to the array of status codes, as an
+ * element: a level without mcds_cache_valid inherits the array as a whole
  */
 
 static char *
@@ -732,8 +732,8 @@ ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd, ngx_str_t *value,
 
 
 /*
- * returns the bit that a header or a directive has in the mask of
- * mcds_ignore_headers, or 0
+ * finds the bit of a header, or of a directive of Cache-Control, by its name in
+ * a table of mcds_ignore_headers; returns 0 if the table has no such name
  */
 
 static ngx_uint_t

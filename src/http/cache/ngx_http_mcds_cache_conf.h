@@ -34,8 +34,9 @@ void ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf);
 
 
 /*
- * Merges the fields of a level's cache configuration that no other file of the
- * cache merges.  Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
+ * Merges the cache configuration of an outer level, prev, into that of an inner
+ * level, conf; other functions merge some fields, such as cache_pool and
+ * cache_label.  Always returns NGX_CONF_OK.
  */
 
 char *ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,

@@ -72,7 +72,10 @@ ngx_http_mcds_replaced_status(ngx_http_request_t *r,
 
     if (r->upstream_states && r->upstream_states->nelts) {
 
-        /* attempts after failed_tries are those of the error page's upstream */
+        /*
+         * the first failed_tries upstream_states are those of the upstream that
+         * failed; the upstream of an error page may have added more states
+         */
 
         tries = ctx->failed_tries ? ctx->failed_tries
                                   : r->upstream_states->nelts;
@@ -96,8 +99,8 @@ ngx_http_mcds_replaced_status(ngx_http_request_t *r,
 
 
 /*
- * returns 1 if the request is for a range of the page, or conditional: it
- * compares the page with the client's own copy
+ * returns 1 if the request is for a range of the page, or is conditional, such
+ * as with If-None-Match: the response may be 206 or 304, not the whole page
  */
 
 ngx_uint_t

@@ -454,7 +454,10 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
 
         conf->purge_pool = mlcf->pool;
 
-        /* the purge of a page that does not exist stores a mark that expires */
+        /*
+         * the purge of a page that is not stored writes an item that expires,
+         * so that builds that began before the purge cannot store the page
+         */
 
         return ngx_http_mcds_needs_ttl(cf, conf->purge_pool, "mcds_purge_api",
                                        &conf->purge_place)

@@ -249,9 +249,9 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
 
 /*
- * Ends the build of a request that nginx leads to its "post_action", if its
- * client has left or its response has failed: a request that waits for the page
- * then builds it.
+ * Called when nginx leads a request to its "post_action": if the request still
+ * builds a page, as the client has left or the response has failed, ends the
+ * build, so that another request that waits for the page builds it.
  */
 
 static void
@@ -268,10 +268,10 @@ ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx)
 
 /*
  * Handles a request that runs the phase of the cache again in another location,
- * after it was decided whether it is served or goes to the origin.  NGX_OK: a
- * page of that location may be looked up, and the location's counters may be
- * read; NGX_DECLINED: neither, as the request is a detached copy; NGX_ERROR: a
- * detached copy ends, as no client gets its response.
+ * after mcds has decided to serve a page or to ask the origin.  NGX_OK: a page
+ * of that location may be looked up, and the location's counters may be read;
+ * NGX_DECLINED: neither is done, as the request is a detached copy without a
+ * client; NGX_ERROR: the detached copy ends; 500: out of memory.
  */
 
 static ngx_int_t
@@ -305,9 +305,9 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
         if (!ctx->routed) {
 
             /*
-             * a rebuild after a purge does not look up the page: the route of
-             * the request through the locations begins here, in the location
-             * that responds
+             * a request that rebuilds a purged page has looked up no page, and
+             * has now reached the location that responds, where its route
+             * through the locations ends
              */
 
             ctx->routed = 1;

@@ -56,7 +56,10 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 
     ngx_http_mcds_route_begin(r, ctx);
 
-    /* keys need Host, and so does the origin, even if the cache is bypassed */
+    /*
+     * for HTTP/3, a Host header is added for the key and the origin, even if
+     * the cache is bypassed
+     */
 
     if (ngx_http_mcds_key_host(r) != NGX_OK
         || ngx_http_mcds_invalidate_start(r, ctx) != NGX_OK)
@@ -119,8 +122,8 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
     }
 
     /*
-     * the request's route through the locations is the one taken so far: a
-     * redirect that follows changes the route
+     * notes the locations that the request has passed so far, its route: a
+     * later redirect of the request to another location changes the route
      */
 
     if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
@@ -131,7 +134,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 }
 
 
-/* sends the command that looks up the request's page */
+/* sends memcached the command that looks up the request's page */
 
 static ngx_int_t
 ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -374,8 +377,8 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         }
 
         /*
-         * the purge counter of the page's memcached server must be known
-         * before the origin is asked
+         * a page is stored with the purge counter of its memcached server: the
+         * counter must be known before the origin is asked
          */
 
         return (ngx_http_mcds_tagging->start(r, ctx, ccf) == NGX_OK)
@@ -459,8 +462,8 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (ctx->task->refresh) {
 
         /*
-         * no client gets the response of the location that the detached copy
-         * was led to, which may be long or endless: the copy ends
+         * the detached copy ends: no client gets the response of the location
+         * that the origin has led the copy to, and that response may be endless
          */
 
         return NGX_ERROR;

@@ -20,7 +20,7 @@ static ngx_uint_t ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf);
 
 /*
  * the counter in the statistics for each cache status of a dry run; 0: the
- * same counter as for other requests
+ * status has the same counter as without a dry run
  */
 
 #define ngx_http_mcds_stat_dry_sum(name, word)                                \
@@ -92,8 +92,8 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
 
 /*
- * returns 1 if an "if" block of a server, or a server in which "location /"
- * gets all requests, is being merged: it needs no cache statistics of its own
+ * returns 1 if clcf is that of an "if" block of a server, or of a server in
+ * which "location /" gets all requests: neither needs its own cache statistics
  */
 
 static ngx_uint_t

@@ -38,8 +38,8 @@ static ngx_str_t  ngx_http_mcds_statuses[NGX_HTTP_MCDS_STATUSES] = {
 
 
 /*
- * the words of $mcds_cache_status in a dry run; empty: the same word as for
- * other requests
+ * the words of $mcds_cache_status in a dry run; empty: the status has the same
+ * word as without a dry run
  */
 
 #define ngx_http_mcds_dry_status_word(name, word)                             \

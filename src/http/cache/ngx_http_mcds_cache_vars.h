@@ -25,8 +25,8 @@ ngx_int_t ngx_http_mcds_cache_vars_add(ngx_conf_t *cf);
 
 /*
  * Adds the header Cache-Status to the response, if the location has
- * mcds_cache_status_header; ctx->conf is set.  Returns NGX_OK, or NGX_ERROR
- * when out of memory.
+ * mcds_cache_status_header; ctx->conf must not be NULL.  Returns NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_vars_header(ngx_http_request_t *r,

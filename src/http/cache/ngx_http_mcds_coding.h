@@ -5,11 +5,11 @@
  * mcds_cache_compress: pages are compressed when they are stored, and sent
  * compressed to clients that accept the coding.
  *
- * mcds decides in two steps whether a client gets the compressed body.  When
- * it makes the header of the response, which describes the body as it is after
- * decompression, mcds only notes whether the client accepts the coding.  Then
- * the coding filter, in the place of nginx's gzip filter, behind the filters
- * that change bodies, sends the body compressed if none of them changes it.
+ * mcds decides in two steps whether a client gets the compressed body.  First,
+ * mcds makes the header of the response as for a decompressed body, and notes
+ * whether the client accepts the coding.  Then the coding filter, in the place
+ * of nginx's gzip filter, behind the filters that change bodies, sends the body
+ * compressed if none of these filters changes the body.
  */
 
 
@@ -45,7 +45,7 @@ struct ngx_http_mcds_compress_s {
                                      the library */
     size_t         min_length;
     ngx_array_t   *types;         /* media types of pages to compress,
-                                     ngx_str_t, with "*" */
+                                     ngx_str_t, where "*" is a wildcard */
 };
 
 
@@ -62,8 +62,8 @@ struct ngx_http_mcds_compress_s {
 /*
  * The functions for compressed pages that the rest of the cache calls.
  *
- * compress: returns how to compress the response to r, in a location that
- * compresses pages, or NULL; depends on the response's length, if known.
+ * compress: returns ccf->compress, which must not be NULL, if the response to r
+ * is to be compressed; NULL if not, by its length, its type or its headers.
  *
  * fixed: returns 1 if a header of the response to r, such as a digest, forbids
  * changes of the body.
@@ -72,8 +72,11 @@ struct ngx_http_mcds_compress_s {
  *
  * accepted: returns 1 if r accepts the coding of the page ctx->snapshot.
  *
- * body, begin, take, back: decompress the body of the page ctx->snapshot; the
- * prototypes below describe them.
+ * body: decompresses the whole body of the page ctx->snapshot; returns NULL if
+ * the body is corrupt, or when out of memory.
+ *
+ * begin, take, back: decompress the body of the page ctx->snapshot in parts,
+ * see ngx_http_mcds_decode_begin(), _take() and _free() below.
  */
 
 typedef struct {
@@ -101,9 +104,9 @@ typedef struct {
 
 
 /*
- * The functions for compressed pages, set in preconfiguration; NULL: this build
- * of mcds cannot compress pages (MCDS_WITHOUT), then no location compresses
- * pages, and no page that is used is stored compressed.
+ * The functions for compressed pages, set in preconfiguration.  NULL if this
+ * build of mcds cannot compress pages (MCDS_WITHOUT): then no location
+ * compresses pages, and pages that are stored compressed are not used.
  */
 
 extern ngx_http_mcds_codings_t  *ngx_http_mcds_codings;
@@ -125,9 +128,9 @@ ngx_buf_t *ngx_http_mcds_decode_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Starts to decompress the body of a streamed page, which is sent in parts, up
- * to the offset "end".  run is called, from an event of its own, when
- * decompression continues after a pause for other requests.  Returns NGX_OK, or
+ * Starts to decompress the body of a page that is sent in parts, from the first
+ * byte up to the offset "end", exclusive.  When decompression has paused for
+ * other requests, an event calls run(ctx) to continue.  Returns NGX_OK, or
  * NGX_ERROR when out of memory.
  */
 
@@ -135,18 +138,19 @@ ngx_int_t ngx_http_mcds_decode_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, off_t end, void (*run)(void *data));
 
 /*
- * Decompresses more of the body of a page: *out is the next part, or NULL.
- * NGX_DONE: the body is complete; NGX_AGAIN: the next part of the stored body
- * has not come from memcached; NGX_BUSY: buffers have to be freed first, or
- * other requests have their turn; NGX_ERROR.
+ * Decompresses more of the body of a page: sets *out to the decompressed
+ * buffers, or leaves *out as it is if there are none.  NGX_DONE: the body is
+ * complete; NGX_AGAIN: the next part of the stored body has not come from
+ * memcached; NGX_BUSY: buffers have to be freed first, or other requests have
+ * their turn; NGX_ERROR: corrupt or incomplete body, or out of memory.
  */
 
 ngx_int_t ngx_http_mcds_decode_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **out);
 
 /*
- * takes back the buffers with the decompressed body of a page that have been
- * sent; returns 1 if there were any
+ * lets the buffers of a page's decompressed body be used again once nginx has
+ * sent them to the client; returns 1 if a buffer has become free
  */
 
 ngx_uint_t ngx_http_mcds_decode_free(ngx_http_mcds_cache_ctx_t *ctx);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Sends a page compressed that is stored compressed.  This filter is in the
+ * Sends the compressed body of a stored page as it is.  This filter is in the
  * place of nginx's gzip filter, behind the filters that change bodies (SSI,
  * sub_filter, addition, charset, image_filter and others), and acts as the gzip
  * filter would; but the compressed body exists already, if no filter has

@@ -19,8 +19,8 @@
 
 
 /*
- * the maximum bytes of a response's media type that is compared with the types
- * to compress
+ * the longest media type of a response, in bytes, that is looked for among the
+ * types to compress; a response with a longer one is not compressed
  */
 #define NGX_HTTP_MCDS_TYPE        256
 
@@ -57,8 +57,8 @@ static ngx_str_t  ngx_http_mcds_compress_default = ngx_string(
 
 
 /*
- * the headers with a digest of a page's bytes: such a page must not be
- * compressed (RFC 9530 and its predecessors)
+ * the headers with a digest of a page's bytes: a page with such a header must
+ * not be compressed (RFC 9530 and its predecessors)
  */
 
 static ngx_str_t  ngx_http_mcds_digests[] = {

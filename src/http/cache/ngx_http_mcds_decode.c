@@ -25,8 +25,8 @@
 #define NGX_HTTP_MCDS_DECODE_BUF    (16 * 1024)
 
 /*
- * bytes of a page's body that a request decompresses in a turn of the event
- * loop, about a millisecond
+ * bytes of a page's body that a request decompresses in one turn of the event
+ * loop, which takes about a millisecond
  */
 #define NGX_HTTP_MCDS_DECODE_TURN   (256 * 1024)
 
@@ -43,9 +43,9 @@ struct ngx_http_mcds_decode_s {
     ngx_http_mcds_cache_ctx_t  *ctx;
     ngx_mcds_decoder_t         *decoder;
     ngx_str_t                   in;
-    ngx_mcds_body_part_t       *part;      /* part of the stored body that has
-                                              the bytes "in", which are to be
-                                              decompressed, or NULL */
+    ngx_mcds_body_part_t       *part;      /* part of the stored body that holds
+                                              "in", the bytes to decompress;
+                                              NULL: no part holds them */
 
     ngx_http_mcds_room_t        rooms[NGX_HTTP_MCDS_DECODE_BUFS];
     size_t                      turn;      /* bytes that may still be
@@ -80,8 +80,8 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
     ngx_mcds_accept_t   accept;
 
     /*
-     * a request for a range, like a client of HTTP/1.0, gets a compressed page
-     * without compression
+     * a page that is stored compressed is decompressed for a request for a
+     * range, and for a client of HTTP/1.0
      */
 
     if (r != r->main
@@ -292,8 +292,8 @@ ngx_http_mcds_decode_take(ngx_http_request_t *r,
 
 
 /*
- * returns a free buffer for the decompressed body of a page, emptied; or, if
- * all buffers are still being sent, one of these; NULL when out of memory
+ * returns an empty buffer for the decompressed body of a page; if all buffers
+ * are still being sent, returns a busy one; NULL when out of memory
  */
 
 static ngx_http_mcds_room_t *

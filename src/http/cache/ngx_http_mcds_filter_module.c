@@ -3,8 +3,8 @@
  * Copyright (C) mcds authors
  *
  * The storing filter.  Its place is behind the copy filter, which reads files
- * into memory, and before the headers, SSI, charset and gzip filters: the
- * stored page is that of the origin.  For a request with a client, the
+ * into memory, and before the headers, SSI, charset and gzip filters: a page
+ * is stored as the origin has sent it.  For a request with a client, the
  * response passes on as without the filter; a refresh has no client, and its
  * response ends in this filter.
  */
@@ -27,8 +27,8 @@
 
 /*
  * the size of a response, in bytes, above which the upstream of a refresh (a
- * detached copy that builds the page) is unbuffered, so that the cache can hold
- * the upstream back while memcached is slower
+ * request without a client that builds a page) is unbuffered, so that the cache
+ * can hold the upstream back while memcached is slower
  */
 #define NGX_HTTP_MCDS_UNBUFFERED  (1024 * 1024)
 
@@ -39,14 +39,14 @@
 #define NGX_HTTP_MCDS_COMPRESSED  (128 * 1024)
 
 /*
- * the maximum bytes of pages being built that all slow clients of this worker
- * together may have unread, see ngx_http_mcds_may_detach()
+ * the maximum bytes of responses that a worker copies and holds for its slow
+ * clients, for all of them together, see ngx_http_mcds_may_detach()
  */
 #define NGX_HTTP_MCDS_DETACHED    (64 * 1024 * 1024)
 
 /*
- * milliseconds in which a slow client must read the page that it builds if all
- * slow clients together exceed NGX_HTTP_MCDS_DETACHED
+ * milliseconds after which a slow client's request gives up the build of a
+ * page, if the copies for all slow clients exceed NGX_HTTP_MCDS_DETACHED
  */
 #define NGX_HTTP_MCDS_ATTACHED    1000
 
@@ -254,7 +254,7 @@ ngx_http_mcds_header_replaced(ngx_http_request_t *r,
 
     ctx->replaced = 1;
 
-    /* if this status is no error, a filter of nginx has refused the response */
+    /* if the upstream's status is no error, a filter refused the response */
 
     status = r->upstream->headers_in.status_n;
 
@@ -410,9 +410,9 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         }
 
         /*
-         * while the page is sent in place of the response, buffers pass: a
+         * during the call below, this filter passes buffers on unchanged: a
          * filter that appends to a body, such as addition, may send the last
-         * buffer through all filters
+         * buffer through all filters, this one included
          */
 
         ctx->instead_passing = 1;
@@ -855,7 +855,7 @@ ngx_http_mcds_detach_cleanup(void *data)
  * "X-Accel-Buffering: no" does, so that each part of the response is passed on
  * as it comes.  Otherwise an event pipe whose temporary file is too small for
  * the page reads as slowly as the client does, and an event pipe with a larger
- * one cannot be held back.  A slow client does not matter: it gets a copy.
+ * file cannot be held back.  A slow client does not matter: it gets a copy.
  *
  * Buffering stays on if the rate of the response is limited and the temporary
  * file is large enough: without buffering, nginx ignores the rate.

@@ -17,8 +17,8 @@ typedef struct {
     ngx_mcds_own_t    own;        /* the request's scheme, host and ports as
                                      nginx sees them; the scheme is empty until
                                      it is needed */
-    ngx_uint_t        differ;     /* 1: at least one of the headers contradicts
-                                     nginx */
+    ngx_uint_t        differ;     /* 1: at least one forwarding header has
+                                     another value than nginx itself sees */
     size_t            len;
     u_char           *last;
 } ngx_http_mcds_forwarded_t;

@@ -3,8 +3,9 @@
  * Copyright (C) mcds authors
  *
  * RFC 9111, 4.3.5: compares the origin's response to a HEAD request with the
- * stored page, which the request did not accept, or which must not be served
- * any more.  The response may invalidate the page, or renew it.
+ * stored page.  The request went to the origin, for example, since its
+ * Cache-Control excludes the page, or since the page has expired.  The response
+ * may invalidate the page, or renew it.
  */
 
 
@@ -86,8 +87,9 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 /*
  * Returns 1 if r is a HEAD request whose response may say something about the
  * page in ctx->snapshot.  The response does not if it may be for this client
- * only, if it comes from another location than the page, or if it is an error
- * page.  With mcds_cache_bypass, it is not known whether the page was purged.
+ * only, if it comes from another location than the page, if it is an error
+ * page, or if mcds_cache_bypass applies to the request: in this case it is not
+ * known whether the page was purged.
  */
 
 static ngx_uint_t

@@ -5,7 +5,7 @@
  * RFC 9111, 4.4: the success of an unsafe request removes the page of its own
  * URI, and expires the pages in the response's Location and Content-Location.
  * The response is sent only when memcached has removed or expired these pages:
- * its client then does not get an old page as a fresh one, from any host.
+ * otherwise the client could still get an old page from another nginx host.
  */
 
 
@@ -37,16 +37,16 @@
 
 
 /*
- * the invalidations of pages by an unsafe request, or by the response to HEAD,
- * which outlive the request until memcached has answered
+ * the state of an unsafe request, or of a HEAD request, that invalidates pages;
+ * it is freed only when the request has ended and memcached has answered
  */
 
 struct ngx_http_mcds_gone_s {
     ngx_http_request_t  *request;      /* the request that invalidates pages;
                                           NULL: it has ended */
     ngx_uint_t           pending;
-    ngx_chain_t         *out;          /* body of the response to the request,
-                                          which is held back */
+    ngx_chain_t         *out;          /* the held-back body of the response to
+                                          the request */
     unsigned             held:1;       /* the header of the response to the
                                           request is held back */
     unsigned             head:1;       /* r->header_only was set while the
@@ -546,8 +546,9 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
 
 
 /*
- * makes the path of a URI in Location or Content-Location; returns
- * NGX_DECLINED if the URI is not on this host
+ * sets *path to the path and the arguments of a URI in Location or
+ * Content-Location; returns NGX_DECLINED if the URI has another scheme or host
+ * than the request, or a path that does not begin with "/"
  */
 
 static ngx_int_t

@@ -17,8 +17,8 @@
 
 
 /*
- * merges mcds_cache_invalidate, whether unsafe requests invalidate pages, of a
- * level with that of its outer level
+ * merges mcds_cache_invalidate (whether unsafe requests invalidate pages) of a
+ * configuration level, conf, with that of its outer level, prev
  */
 
 void ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,

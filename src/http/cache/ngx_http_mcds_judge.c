@@ -11,8 +11,9 @@
  * has waited for is valid if it would have been valid when the request came.
  * If the origin was asked after that, the page is valid whatever its lifetime
  * and the directives of the request are, since the origin would give the same
- * response again.  If a page after a wait is not valid, the key is looked up
- * once more, and the entry found then is judged by the current time.
+ * response again.  If the page that the request has waited for is not valid,
+ * the request looks up the key once more, and judges the entry that it finds by
+ * the current time.
  */
 
 
@@ -129,9 +130,9 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 /*
  * Judges the entry that was found in memcached by its kind (a page, or an entry
- * that says that the page was purged or is not cacheable) and its signature.
- * If the entry is a list of the page's variants, it is not signed, since the
- * lookup follows a signed list to a variant.
+ * that says that the page was purged or is not cacheable) and its signature.  A
+ * list of the page's variants counts as unsigned: from a list with a valid
+ * signature, the lookup goes on to a variant, which is judged instead.
  */
 
 static ngx_uint_t

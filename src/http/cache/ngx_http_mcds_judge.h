@@ -65,8 +65,8 @@ ngx_uint_t ngx_http_mcds_judge(ngx_http_request_t *r,
 
 /*
  * Returns NGX_OK if the page ctx->snapshot is signed as its location, ccf,
- * requires; for a page in parts, this includes the parts that are in memory.
- * Otherwise NGX_DECLINED.
+ * requires and, if the page's body is stored in parts, those parts that are in
+ * memory are signed, too.  Otherwise NGX_DECLINED.
  */
 
 ngx_int_t ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,

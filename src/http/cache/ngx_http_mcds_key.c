@@ -277,8 +277,8 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
     if (part->nelts == 0) {
 
         /*
-         * nginx relies on all parts of a list of headers but the first not
-         * being empty
+         * the old first part of the list of headers is empty, and is left out:
+         * nginx expects that only the first part of a list may be empty
          */
 
         headers->last = &headers->part;
@@ -536,8 +536,8 @@ ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf, u_char *p,
 
 
 /*
- * compares arguments of a URI, to sort them, by their names only: if a name is
- * repeated, some applications use the last value
+ * compares arguments of a URI by their names, to sort them: arguments of one
+ * name keep their order, since some applications use the last one
  */
 
 static int ngx_libc_cdecl

@@ -17,10 +17,11 @@
 
 
 /*
- * Makes the key of the page of the request r, which begins with the name of the
- * site, see ngx_http_mcds_site.h.  ngx_http_mcds_key_host() must have been
- * called for the request.  NGX_DECLINED: the page has no key, and is not
- * cached; NGX_ERROR: out of memory.
+ * Sets *key to the key of the page that the request r asks for.  The key begins
+ * with the name of the page's site, see ngx_http_mcds_site.h.
+ * ngx_http_mcds_key_host() must have been called for the request.
+ * NGX_DECLINED: the page has no key, and is not cached; NGX_ERROR: out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,

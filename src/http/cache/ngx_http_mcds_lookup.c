@@ -4,11 +4,11 @@
  *
  *   key ---> header names, generation ---> key:vary:generation:values
  *
- * Under the key of its page, a request may find a list of variants, with the
- * names of the headers in Vary.  It then looks up the variant for its own
- * values of these headers, which is a page like any other, with its own lock,
- * waiters and refreshes.  For the next request, this worker knows the list, and
- * looks up the list and the variant at once.
+ * Under the key of its page, a request may find a list of variants: the names
+ * of the headers in Vary, and the list's random id (generation).  The request
+ * then looks up the variant for its own values of these headers, a page like
+ * any other, with its own lock, waiters and refreshes.  For the next request,
+ * this worker knows the list, and looks up the list and the variant together.
  *
  * If a response has a Vary header, and no list is stored, the response is
  * stored as a variant, and then the list is stored in place of the page: the
@@ -136,8 +136,8 @@ ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * makes the request look up the variant of the page that the list of variants
- * names for it
+ * makes the request look up the variant of the page for the request's values of
+ * the headers in the list of variants
  */
 
 static ngx_int_t
@@ -270,8 +270,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         }
 
         /*
-         * if memcached fails, copies of the variant on this host may be used,
-         * but only with mcds_cache_local
+         * if memcached fails, a copy of the variant in the memory of this host
+         * may be used, but only with mcds_cache_local
          */
 
         if (ctx->vary.base_outcome == NGX_MCDS_PAGE_FAILED
@@ -321,8 +321,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         if (ctx->vary.list) {
 
             /*
-             * a list of variants is in the place of a variant: the page's own
-             * list has changed
+             * instead of a variant, the request has got a list of variants: the
+             * page's own list has changed, and is read again
              */
 
             rc = ngx_http_mcds_lookup_list(ctx, ccf);
@@ -343,8 +343,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * returns 1 if the list of variants that the request has followed
- * distinguishes routes through the locations
+ * returns 1 if the list of variants that the request has followed leads to one
+ * variant for each route (the way of a request through the locations)
  */
 
 static ngx_uint_t

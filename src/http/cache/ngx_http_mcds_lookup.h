@@ -19,9 +19,9 @@
 
 /*
  * Looks up the page of the key ctx->key for ctx->waiter.  If this worker knows
- * that the page has variants, the variant is looked up instead, and in the
- * same turn of the event loop the list of variants, to confirm it.  NGX_OK, or
- * NGX_ERROR when out of memory.
+ * the page's list of variants, looks up instead the variant that the request
+ * needs and, in the same turn of the event loop, the list, to see whether the
+ * list was replaced.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup(ngx_http_request_t *r,
@@ -50,8 +50,9 @@ ngx_int_t ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Makes ctx->waiter, by which the request waits, a waiter for the page with
- * the key ctx->at.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Makes the request, by its ctx->waiter, a waiter of the page with the key
+ * ctx->at, before the request looks up, builds or waits for this page.  Returns
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,

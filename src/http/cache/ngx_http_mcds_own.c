@@ -471,8 +471,8 @@ ngx_http_mcds_own_timer(ngx_event_t *ev)
 
 
 /*
- * separates the client's request from its detached copy, which ends, too, if
- * it serves no other request
+ * separates the client's request from its detached copy; if the copy was
+ * keeping a response for this client's request only, the copy is ended
  */
 
 static void
@@ -634,10 +634,10 @@ ngx_http_mcds_own_send(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
 
 /*
  * Removes the conditions of the request that do not apply to the response.  The
- * response is the origin's to this request, so, unlike for a stored page,
- * If-Match counts, and so does If-Unmodified-Since if it is a valid date, the
- * request has no If-Match, and the response has Last-Modified (RFC 9110,
- * 13.1.4).
+ * origin has made the response for this request alone.  So, unlike for a stored
+ * page, If-Match counts.  If-Unmodified-Since counts, too, if it is a valid
+ * date, the request has no If-Match, and the response has Last-Modified (RFC
+ * 9110, 13.1.4).
  */
 
 static void

@@ -41,11 +41,11 @@ typedef struct {
     ngx_uint_t                    what;
     ngx_str_t                     text;      /* the key, tag or host to purge,
                                                 in the memory of the request */
-    ngx_str_t                     name;      /* for a key: the key with the name
-                                                of its site */
-    ngx_uint_t                    other;     /* 1: the page's key with "http"
-                                                replaced by "https", or the
-                                                reverse */
+    ngx_str_t                     name;      /* for a key: the name of the
+                                                page's site, then the key */
+    ngx_uint_t                    other;     /* 1: "text" is the key of a purged
+                                                page, with "https" in place of
+                                                "http", or the reverse */
     ngx_uint_t                    found;     /* the kind of item that the purge
                                                 has found in memcached,
                                                 ngx_mcds_purged_e */
@@ -56,10 +56,10 @@ typedef struct {
 
 
 typedef struct {
-    ngx_uint_t                    how;       /* purged pages expire, or are
-                                                deleted, ngx_mcds_purge_e */
-    ngx_str_t                     site;      /* site to which all keys in the
-                                                purge request belong */
+    ngx_uint_t                    how;       /* whether purged pages expire or
+                                                are deleted, ngx_mcds_purge_e */
+    ngx_str_t                     site;      /* name of the site that all pages
+                                                purged by key belong to */
 } ngx_http_mcds_purge_how_t;
 
 
@@ -321,10 +321,10 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Rebuilds the purged page: the detached copy of the purge request runs where a
- * GET request would run, even if a "limit_except" block protects the purge, as
- * such a block is another location for the page.  NGX_AGAIN: a reply is to
- * come; NGX_DECLINED: no rebuild was started.
+ * Rebuilds the purged page by a detached copy of the purge request.  The copy
+ * runs in the location where a GET request for the page would run, even if the
+ * purge request itself runs in a "limit_except" block.  NGX_AGAIN: a reply is
+ * to come; NGX_DECLINED: no rebuild was started.
  */
 
 static ngx_int_t

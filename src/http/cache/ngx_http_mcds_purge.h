@@ -26,8 +26,8 @@ typedef enum {
 struct ngx_http_mcds_purge_s {
     ngx_uint_t                    mode;      /* "mode=" of mcds_purge_api: how
                                                 pages are purged */
-    ngx_uint_t                    how;       /* pages that mcds_purge_api
-                                                purges expire, or are deleted,
+    ngx_uint_t                    how;       /* whether mcds_purge_api expires
+                                                or deletes pages,
                                                 ngx_mcds_purge_e */
     ngx_str_t                     method;
     ngx_array_t                  *when;      /* conditions of mcds_purge_api
@@ -71,21 +71,22 @@ ngx_int_t ngx_http_mcds_purge_end(ngx_http_request_t *r,
 ngx_int_t ngx_http_mcds_purge_handler(ngx_http_request_t *r);
 
 /*
- * merges mcds_purge_api, which requests purge pages, of a level with that of
- * its outer level
+ * merges mcds_purge_api (how requests purge pages) of a configuration level,
+ * conf, with that of its outer level, prev, and sets conf->get_conf to the
+ * configuration with which a GET request runs
  */
 
 void ngx_http_mcds_purge_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 /*
- * returns 1 if the location has "mcds_purge_api on", which needs a pool even
- * without a cache
+ * returns 1 if the location has "mcds_purge_api on": the location then needs a
+ * pool of memcached servers even if it has no cache
  */
 
 ngx_uint_t ngx_http_mcds_purge_needs_pool(ngx_http_mcds_cache_conf_t *conf);
 
-/* parses the directive mcds_purge_api: which requests purge pages */
+/* parses the directive mcds_purge_api: how requests purge pages */
 
 char *ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The directive mcds_purge_api.
+ * Parses and merges the directive mcds_purge_api: how requests purge pages.
  */
 
 

@@ -153,8 +153,8 @@ ngx_http_mcds_response_init(ngx_http_request_t *r,
 
 
 /*
- * returns 1 if the location has "mcds_cache_valid origin", with which errors
- * with a lifetime from the origin are stored
+ * returns 1 if the location has "mcds_cache_valid origin": most errors to which
+ * the origin gives a lifetime are then stored
  */
 
 static ngx_uint_t

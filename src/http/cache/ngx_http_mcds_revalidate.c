@@ -174,9 +174,9 @@ ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * adds a validator, such as If-None-Match, to the list of the request's
- * headers only: if its parsed pointer was set, nginx's own filters would apply
- * the condition for the client
+ * adds a condition, such as If-None-Match, to the list of the request's headers
+ * only: if a pointer such as r->headers_in.if_none_match was set, too, nginx's
+ * own filters would apply the condition to the response to the client
  */
 
 static ngx_int_t

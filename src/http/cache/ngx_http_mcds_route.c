@@ -94,10 +94,10 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 #if (NGX_PCRE)
 
 /*
- * Returns the number of locations beside "conf" that come before it in the
- * configuration and have the regular expression "regex", too.  Such locations
- * differ from conf in "~" or "~*", which nginx does not keep in a location: of
- * two locations with equal expressions, nginx never chooses the second one.
+ * Returns the number of locations that come before "conf" on the same level of
+ * the configuration and have the same regular expression, "regex".  By this
+ * number, the route of a request distinguishes "location ~ regex" from
+ * "location ~* regex": nginx keeps the same name for both.
  */
 
 static ngx_uint_t

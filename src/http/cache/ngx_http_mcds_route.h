@@ -22,8 +22,9 @@
 
 
 /*
- * bytes of the extension of a page's entry for its route (the way of a request
- * through the locations), with its type and length
+ * the size of that extension (optional field) of a page's entry which holds the
+ * route (the way of a request through the locations), bytes: 6 bytes for the
+ * type and the length of the extension, and the route
  */
 #define NGX_HTTP_MCDS_ROUTE_EXT   (6 + NGX_HTTP_MCDS_ROUTE_LEN)
 

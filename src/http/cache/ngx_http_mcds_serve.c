@@ -20,7 +20,7 @@
 #include "ngx_mcds_memfile.h"
 
 
-/* the longest X-Accel-Charset of a page that is used, bytes */
+/* the maximum length of X-Accel-Charset, bytes: a longer one is ignored */
 #define NGX_HTTP_MCDS_CHARSET_LEN  64
 
 
@@ -83,8 +83,8 @@ static ngx_int_t ngx_http_mcds_set_multi_header(ngx_http_request_t *r,
 
 
 /*
- * headers of a response that nginx's filters read by their own pointers in
- * headers_out
+ * response headers for which r->headers_out has pointers that nginx's filters
+ * read
  */
 
 static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
@@ -463,8 +463,8 @@ ngx_http_mcds_prepare(ngx_mcds_snapshot_t *snapshot)
         known = ngx_http_mcds_known(&name);
 
         /*
-         * the page's entry in memcached must not set the headers that frame
-         * the body: none of them is in ngx_http_mcds_headers
+         * the page's entry in memcached must not set headers that frame the
+         * body, such as Content-Length: "known" is NULL for these headers
          */
 
         if (known == NULL && ngx_http_mcds_header_dropped(&name)) {

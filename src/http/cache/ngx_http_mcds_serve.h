@@ -34,8 +34,9 @@ ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Adds a header of a page to the response, and sets nginx's own pointer to it.
- * The texts are not copied.  Returns NULL when out of memory.
+ * Adds a header of a page to the response, and sets the pointer that nginx has
+ * for such a header in r->headers_out, if any.  The texts are not copied.
+ * Returns the header, or NULL when out of memory.
  */
 ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
@@ -51,8 +52,8 @@ void ngx_http_mcds_serve_conditions(ngx_http_request_t *r, time_t last_modified,
     int64_t date);
 
 /*
- * Returns 1 if the response must not have this header of the page, since nginx
- * may make a 206 of the response.  r->allow_ranges has been set.
+ * Returns 1 if the response must not have the header "name" of the page, since
+ * nginx may make a 206 of the response.  Call this when r->allow_ranges is set.
  */
 
 ngx_uint_t ngx_http_mcds_serve_omits(ngx_http_request_t *r, ngx_str_t *name);

@@ -29,9 +29,10 @@ ngx_int_t ngx_http_mcds_site_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 /*
- * Call this when the configuration has been read: names the sites of all
- * server blocks by their first server_name; if several blocks that share a
- * pool would have the same name, or none, also by their addresses (logged).
+ * Call this when the configuration has been read: names the site of each server
+ * block by the block's first server_name.  If several blocks that share a pool
+ * would have the same name, or none, logs a warning, and adds to the names the
+ * listen addresses and, if need be, all server_names and the block's number.
  * Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 

@@ -316,8 +316,8 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         && (r != r->main || r->headers_out.status == NGX_HTTP_NO_CONTENT))
     {
         /*
-         * the store of an empty body ends here: nginx sends no body for a 204,
-         * not even the last buffer; and before 1.23.4 none to a subrequest for
+         * the store of an empty body ends here: nginx sends no buffer, not even
+         * the last one, for a 204 and, before nginx 1.23.4, in a subrequest for
          * an empty file or an empty page of proxy_cache
          */
 
@@ -375,7 +375,10 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r,
 }
 
 
-/* makes room for a signature in the extensions of the page to store */
+/*
+ * puts room for a signature in front of "ext", the extensions (optional fields)
+ * of the entry of the page to store
+ */
 
 static ngx_int_t
 ngx_http_mcds_store_sign_ext(ngx_http_request_t *r,

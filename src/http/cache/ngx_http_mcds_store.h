@@ -37,8 +37,8 @@ void ngx_http_mcds_response_line(ngx_mcds_response_t *response, ngx_str_t *name,
 
 
 /*
- * parses the date in an HTTP header as ngx_mcds_date_parse() does, relative to
- * the current time
+ * parses the date in an HTTP header as ngx_mcds_date_parse() does; the current
+ * time decides the century of a year of two digits
  */
 
 int64_t ngx_http_mcds_date(ngx_str_t *value);
@@ -130,8 +130,8 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
 /*
  * Ends the build of a page, if any, by a request that was led to another
  * location after the origin's response.  Returns 1 if the page of that location
- * must not be used: it was not reached by X-Accel-Redirect, or the response has
- * headers that forbid to store it.
+ * must not be used: X-Accel-Redirect has not led to the location, or the
+ * origin's response has Vary or headers that forbid to store the response.
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
@@ -141,8 +141,9 @@ ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
 /*
  * Returns 1 if ngx_http_mcds_store_body() should not be called until handler
  * is called, once, from an event of its own: memcached stores the response too
- * slowly, or so much was compressed that other requests have their turn.
- * handler is not called after the response was stored.
+ * slowly, or the worker has compressed so many bytes of the response at once
+ * that other requests come first.  handler is not called after the response was
+ * stored.
  */
 
 ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
@@ -165,8 +166,8 @@ ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_cache_ctx_t *ctx);
 void ngx_http_mcds_store_aborted(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Gives up the build of a page by this request, as the page would have to wait
- * for the request's slow client: another request builds the page.
+ * Gives up the build of a page by this request, whose slow client would delay
+ * the page: another request builds the page.
  */
 
 void ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx);

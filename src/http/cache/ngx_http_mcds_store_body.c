@@ -98,8 +98,8 @@ ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * starts to compress the body of the response that is stored, with the bytes
- * that were stored already
+ * starts to compress the body of the response that is stored: the bytes of the
+ * body that were stored as they came are now compressed
  */
 
 static ngx_int_t
@@ -218,8 +218,8 @@ ngx_http_mcds_store_split(ngx_http_request_t *r,
     if (store->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
 
         /*
-         * a page with no-cache is sent in place of the origin's 304, which is
-         * not possible if its body is stored in parts
+         * when the origin confirms a page with no-cache by a 304, mcds sends
+         * the page, which is not possible if the page's body is in parts
          */
 
         return NGX_BUSY;

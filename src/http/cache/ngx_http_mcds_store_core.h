@@ -27,7 +27,7 @@
 
 struct ngx_http_mcds_store_s {
     ngx_mcds_waiter_t         *waiter; /* the request's handle for the page's
-                                          key, by which the page is stored */
+                                          key, to store the page */
     ngx_mcds_entry_t           entry;
     ngx_mcds_value_t          *value;
     ngx_mcds_split_t          *split;  /* stores the page's body in parts; NULL:
@@ -86,9 +86,10 @@ ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 if a stored page can be stored again with the headers that the
- * response to r has given its entry.  A page that is stored compressed cannot
- * be stored again if these headers forbid changes of the body.
+ * Returns 1 if a page, which the response to r has confirmed, can be stored
+ * again with entry, which has the headers of this response.  A page that is
+ * stored compressed cannot be stored again if these headers forbid changes of
+ * the body.
  */
 
 ngx_uint_t ngx_http_mcds_store_updates(ngx_http_request_t *r,

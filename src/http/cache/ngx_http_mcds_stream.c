@@ -213,8 +213,8 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r,
 
 /*
  * Sends the start of the page's body, which is in the page's entry, before the
- * parts that have items of their own.  For a range that begins later, a buffer
- * stands for the skipped bytes.
+ * parts that have items of their own.  For a range that begins in a later part,
+ * sends a buffer that stands for the "skip" bytes before this part.
  */
 
 static ngx_int_t

@@ -113,8 +113,8 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * lists the tags of each page, "all" and the request's host; NGX_DECLINED: the
- * name of the host is not valid as a tag
+ * sets *list to the two tags that every page has: "all", and a tag with the
+ * name of the request's host; NGX_DECLINED: this name is not valid as a tag
  */
 
 static ngx_int_t
@@ -284,8 +284,8 @@ ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_memcpy(p, entry->ext.data, entry->ext.len);
 
     /*
-     * if this request could not read the pool's purge counter, the page keeps
-     * the value of the counter that was stored in it before
+     * if this request could not read the pool's purge counter, the page is
+     * stored again with the old value of the purge counter
      */
 
     (void) ngx_mcds_tags_put(p + (list.data - entry->ext.data)

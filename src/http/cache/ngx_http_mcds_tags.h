@@ -56,7 +56,8 @@ typedef struct {
 
 /*
  * The functions for the tags of pages; NULL: this build of mcds has no tags
- * (MCDS_WITHOUT), and neither a location nor a page that is used has tags.
+ * (MCDS_WITHOUT), so no location has tags, and stored pages that have tags are
+ * not used.
  */
 
 extern ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging;

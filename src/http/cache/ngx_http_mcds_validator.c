@@ -40,10 +40,10 @@ ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,
 
 
 /*
- * The date of Last-Modified is compared only if there are not two ETags to
- * compare.  A strong ETag is for the bytes of one version, so a page without
- * ETag does not get one from a 304: the origin has compared dates, which do
- * not tell the versions of one second apart.
+ * The Last-Modified dates of a page and of a 304 are not compared if both have
+ * an ETag.  A strong ETag is for the bytes of one version, so a page without
+ * ETag does not get a strong ETag from a 304: the origin has compared dates,
+ * which do not tell the versions of one second apart.
  */
 
 ngx_uint_t

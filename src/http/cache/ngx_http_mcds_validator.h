@@ -30,9 +30,9 @@ ngx_int_t ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,
 
 
 /*
- * returns 1 unless the ETag or the Last-Modified in the headers of a 304 is
- * that of another version than the stored page, whose headers are "page", RFC
- * 9111, 4.3.4
+ * compares the headers of a stored page, "page", with those of a 304,
+ * "headers", RFC 9111, 4.3.4: returns 0 if the 304 has the ETag or the
+ * Last-Modified of another version of the page; otherwise 1
  */
 
 ngx_uint_t ngx_http_mcds_validator_same(ngx_str_t page, ngx_str_t headers);

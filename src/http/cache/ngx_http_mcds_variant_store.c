@@ -2,21 +2,21 @@
 /*
  * Copyright (C) mcds authors
  *
- * A variant of a page is stored before a new list of variants that leads to it;
- * but a variant that joins an existing list is stored after the list, which
- * counts variants.
+ * Stores a variant of a page and the page's list of variants.  The order of the
+ * two depends on the page's list:
  *
- *   no list, or a list that lacks names:       variant, then the list, which
- *                                              waiting requests get
- *   a list that lacks the variant:             list, then the variant
- *   a list that has the variant:               the variant, as any other
- *                                              page, see store.c
+ *   the page has no list, or the list lacks    the variant, then a new list, in
+ *   a header that the response's Vary names:   which waiting requests find the
+ *                                              variant
+ *   the list lacks the variant:                the list, which limits the
+ *                                              number of variants, then the
+ *                                              variant
+ *   the list has the variant:                  only the variant, as any page
  *
  * A full list drops a variant.  Clients can send made-up headers, so a new
- * variant is worth no more than an old one: any old one may be dropped, but a
- * variant that requests of this worker use is passed over once.  A variant in
- * constant use stays, or comes back by one request, whatever else is
- * requested.
+ * variant is worth no more than an old one: any old variant may be dropped, but
+ * a variant that requests of this worker have used is spared once.  A variant
+ * in constant use stays, or one request for it brings it back.
  */
 
 

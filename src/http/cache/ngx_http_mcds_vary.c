@@ -139,7 +139,7 @@ ngx_http_mcds_vary_response(ngx_http_request_t *r,
 
     /*
      * if mcds_ignore_headers has Vary, no variants are made; response->vary is
-     * then set only for "Vary: *", and the response is not stored
+     * then set only for "Vary: *", and a response with "Vary: *" is not stored
      */
 
     if ((!response->vary && !response->encoded)

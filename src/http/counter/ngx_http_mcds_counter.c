@@ -240,9 +240,9 @@ ngx_http_mcds_counting_start(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 if a request that is redirected to an error page is not counted, as
- * the error page's location inherits its counters from the server: these are
- * for the original request, which may have been refused.
+ * Returns 1 if a request is redirected to an error page whose location inherits
+ * its counters from the server.  The server's counters are for the original
+ * request, which may have been refused, so the error page is not counted.
  */
 
 static ngx_uint_t
@@ -651,8 +651,8 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
     }
 
     /*
-     * the status of the response is compared with those that the counter
-     * counts; it is the one that $status has in the access log
+     * the response's status, which is the value of $status in the access log,
+     * is compared with the statuses that the counter counts
      */
 
     status = r->err_status ? r->err_status : r->headers_out.status;
@@ -720,7 +720,8 @@ ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value)
 
 /*
  * the handler for the result of a counter that counts in the log phase: the
- * request does not show its number any more, and only failures are counted
+ * counter's number is not shown any more, but failures are counted in the
+ * statistics
  */
 
 static void
@@ -809,9 +810,9 @@ ngx_http_mcds_counting_hurry(ngx_http_mcds_task_t *task)
             if (number->increment && ngx_mcds_seed_sought(number->increment)) {
 
                 /*
-                 * the request goes on waiting for the location that gives the
-                 * counter's initial number: mcds_counter_init has a "timeout="
-                 * of its own for it
+                 * the request goes on waiting for the counter's initial number
+                 * from another location: mcds_counter_init has its own
+                 * "timeout=" for that
                  */
 
                 task->seeded = 1;

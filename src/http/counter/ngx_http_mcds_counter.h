@@ -118,9 +118,9 @@ struct ngx_http_mcds_counter_s {
                                              adds up counts before it sends the
                                              sum to memcached; 0: each count is
                                              sent at once */
-    ngx_http_mcds_top_t        *top;      /* the list of the most counted keys
-                                             to which the counter adds, or
-                                             NULL */
+    ngx_http_mcds_top_t        *top;      /* the list (mcds_counter_top, the
+                                             keys counted most) that the counter
+                                             adds to, or NULL */
 
     ngx_uint_t                  durable;
     ngx_uint_t                  buffer;
@@ -239,7 +239,7 @@ typedef struct {
 /*
  * The functions for mcds_counter_top and for mcds_counter_writeback, whose
  * features set these pointers in preconfiguration.  NULL: mcds was built
- * without the feature, and no counter has such a list or destination.
+ * without the directive's feature, so no counter uses the directive.
  */
 
 extern ngx_http_mcds_tops_t        *ngx_http_mcds_tops;
@@ -273,11 +273,11 @@ ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * Adds the filters that read the initial number of a counter from a response,
- * to every configuration, even one without such counters: the chain of filters
- * belongs to the master process, and a configuration that is refused later
- * changes it, too.  The counter's module calls this at the end of the block
- * http.
+ * Adds the filters that read a counter's initial number from a response; the
+ * postconfiguration handler of the counters' module.  The filters are added
+ * even without mcds_counter_init: the filter chain belongs to the master
+ * process, and a new configuration that nginx reads but then refuses has
+ * changed this chain, too.
  */
 
 ngx_int_t ngx_http_mcds_counter_init_filters(ngx_conf_t *cf);

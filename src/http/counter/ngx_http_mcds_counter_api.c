@@ -319,8 +319,8 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
 
 
 /*
- * 1 if the key of a counter, with the prefix, has a reserved suffix, a part of
- * which may be the end of the prefix
+ * returns 1 if the prefix and the key of a counter, joined, end with a reserved
+ * suffix, such as ":lock", which may begin in the prefix
  */
 
 static ngx_uint_t
@@ -471,7 +471,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
 
 /*
  * the handler for the reply to the get of a counter: if the item in memcached
- * is not a number, the response shows null, since its content must not leak
+ * is not a number, the response shows null, so that no other data leaks
  */
 
 static void

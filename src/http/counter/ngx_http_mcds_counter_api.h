@@ -31,10 +31,10 @@ struct ngx_http_mcds_show_s {
                                                 variables of counters whose
                                                 numbers the response shows,
                                                 too */
-    ngx_http_mcds_top_t          *top;       /* the list of the most counted
-                                                keys that mcds_counter_api
-                                                shows, or, with its parameter
-                                                "count", adds to */
+    ngx_http_mcds_top_t          *top;       /* the list of the keys counted
+                                                most (mcds_counter_top): the
+                                                location shows the list or, with
+                                                "count", adds to it */
     void                         *match;     /* ngx_http_regex_t that the keys
                                                 of counters must match */
     ngx_uint_t                    max;

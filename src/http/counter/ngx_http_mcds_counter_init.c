@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * The initial number of a counter, from a location of nginx.  A detached
- * request without a client asks for the number, so that the answer is used
- * even if the client leaves.  Two filters keep the body of the response.
+ * The initial number of a counter, from a location of nginx.  A copy of the
+ * client's request, with no connection to the client, asks for the number, so
+ * that the number is used even if the client leaves.  Two filters keep the body
+ * of the response to the copy.
  */
 
 
@@ -94,7 +95,7 @@ ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data)
 
 /*
  * asks for the initial number of a counter: makes a copy of the client's
- * request r that runs all phases with another URI, as a subrequest
+ * request r; the copy, a subrequest, has another URI and runs all phases
  */
 
 static ngx_int_t

@@ -19,7 +19,10 @@
  */
 #define NGX_HTTP_MCDS_OUTBOX_PART   4
 
-/* bytes of the smallest outbox, if no fourth of mcds_zone is free */
+/*
+ * minimum bytes of the outbox (counts that memcached does not have yet), if
+ * less than one fourth of the shared memory zone (mcds_zone) is free
+ */
 #define NGX_HTTP_MCDS_OUTBOX_LEAST  16384
 
 
@@ -50,8 +53,8 @@ ngx_http_mcds_outbox_zone(ngx_http_mcds_main_conf_t *mmcf,
     size = mmcf->zone->shm.size / NGX_HTTP_MCDS_OUTBOX_PART;
 
     /*
-     * a zone that was in use before the first counter may have no free quarter
-     * in one piece
+     * a shared memory zone that was in use before counters were configured may
+     * have no free quarter in one piece: smaller sizes are tried
      */
 
     do {
@@ -77,8 +80,8 @@ ngx_http_mcds_outbox_init(ngx_cycle_t *cycle)
     ngx_http_mcds_main_conf_t  *mmcf;
 
     /*
-     * a process that has not started the outbox (the counts that memcached does
-     * not have yet) will start it when it becomes a worker
+     * if this process has not started the outbox (the counts that memcached
+     * does not have yet), each worker starts the outbox later
      */
 
     if (!ngx_http_mcds_outbox_started) {

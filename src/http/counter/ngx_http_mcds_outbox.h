@@ -29,9 +29,9 @@ void ngx_http_mcds_outbox_zone(ngx_http_mcds_main_conf_t *mmcf,
     ngx_slab_pool_t *shpool, void **data, ngx_log_t *log);
 
 /*
- * Call this in the init_module handler: after a reload, a single process
- * ("master_process off") uses the outbox of the new configuration (the counts
- * that memcached does not have yet).
+ * The init_module handler: after a reload, a single process ("master_process
+ * off") uses the outbox (the counts that memcached does not have yet) of the
+ * new configuration.  Returns NGX_OK.
  */
 
 ngx_int_t ngx_http_mcds_outbox_init(ngx_cycle_t *cycle);

@@ -683,7 +683,7 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
 /*
  * Collects the values that a PATCH leaves in the array, as JSON, unchanged from
  * the array in memcached.  The oldest values, those beyond "max", are left out:
- * a client has not seen them any more, and would see them again when newer
+ * clients do not see these values any more, but would see them again when newer
  * values are removed.  NGX_DECLINED: the PATCH removes no value; NGX_ERROR: out
  * of memory.
  */

@@ -322,8 +322,8 @@ ngx_http_mcds_data_init(ngx_conf_t *cf)
 
 /*
  * Gets the statistics of each array and table of a location.  The statistics
- * have the name of the array or table as the configuration has it, with its
- * variables.
+ * are for the name of the array or table as it is written in the configuration:
+ * "cart:$cookie_id" is one name, whatever the variable's value is.
  */
 
 static ngx_int_t

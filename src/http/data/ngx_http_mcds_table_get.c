@@ -471,7 +471,7 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
 
     case NGX_DECLINED:
 
-        /* the worker remembers that the table has no such element */
+        /* the worker remembers that the table has no element of this name */
 
         break;
 

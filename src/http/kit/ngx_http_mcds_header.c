@@ -50,8 +50,8 @@ ngx_http_mcds_header_text(ngx_http_request_t *r, char *name, char *value)
 
 
 /*
- * nginx's own pointer to the response header Cache-Control is set, too, since
- * the directive "expires" replaces the header by this pointer
+ * nginx's own pointer to the response header Cache-Control is set, too: the
+ * directive "expires" finds by this pointer the header that it replaces
  */
 
 ngx_int_t

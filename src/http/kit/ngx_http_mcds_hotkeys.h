@@ -28,9 +28,9 @@ void ngx_http_mcds_hotkeys_start(ngx_mcds_hotkeys_place_t *places,
     ngx_log_t *log);
 
 /*
- * Counts one request for a key of this kind (page, counter or counter of
- * visitors) among the hot keys, the keys requested most often; does nothing in
- * a worker that has no part of the shared memory for them.
+ * Counts one request for a key, to find the hot keys, the keys requested most
+ * often; does nothing in a worker that has no part of the shared memory for hot
+ * keys.  kind: whether the key is of a page, counter or counter of visitors.
  */
 
 void ngx_http_mcds_hotkeys_add(ngx_uint_t kind, ngx_str_t *key);
@@ -38,7 +38,7 @@ void ngx_http_mcds_hotkeys_add(ngx_uint_t kind, ngx_str_t *key);
 /*
  * Stores the current number of a counter, "value", beside its key among the hot
  * keys, the keys requested most often; does nothing in a worker that has no
- * part of the shared memory for them.
+ * part of the shared memory for hot keys.
  */
 
 void ngx_http_mcds_hotkeys_note(ngx_uint_t kind, ngx_str_t *key,

@@ -228,8 +228,8 @@ ngx_http_mcds_line_put(ngx_http_mcds_text_t *to, ngx_str_t *text)
 
 
 /*
- * 1 if a stored JSON text is a string without escapes, as most are: it need not
- * be parsed
+ * 1 if a stored JSON text is a string without escapes; such a text, as most
+ * stored texts are, need not be parsed
  */
 
 static ngx_uint_t
@@ -251,8 +251,8 @@ ngx_http_mcds_line_plain(ngx_str_t *line)
 
 
 /*
- * 1 if a stored JSON text is an integer that can be spelled in one way only: it
- * need not be parsed
+ * 1 if a stored JSON text is an integer of 1 to 18 digits, without a sign, that
+ * can be spelled in one way only, so that the text need not be parsed
  */
 
 static ngx_uint_t
@@ -367,9 +367,9 @@ ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res, ngx_uint_t single,
     if (type != NGX_HTTP_MCDS_JSON && type != NGX_HTTP_MCDS_NDJSON) {
 
         /*
-         * a page of another site can send a request body of any other type
-         * without a preflight request, so other types are refused: the request
-         * may be a cross-site forgery
+         * only JSON is accepted, against cross-site request forgery: a page of
+         * another site can send a body of a type such as text/plain without a
+         * preflight request
          */
 
         *rc = ngx_http_mcds_json_problem(res->request,

@@ -3,9 +3,9 @@
  * Copyright (C) mcds authors
  *
  * JSON values as elements of an array in memcached, each on a line of its own.
- * The line of a value has one spelling, so that equal values are equal lines.
- * Programs may store other spellings, or lines that are not JSON: such a line
- * is a string.
+ * mcds writes a value in one spelling only, so that equal values are equal
+ * lines.  Other programs may store other spellings, or lines that are not JSON:
+ * mcds takes a line that is not JSON for a string.
  */
 
 

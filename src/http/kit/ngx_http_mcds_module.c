@@ -164,8 +164,8 @@ ngx_http_mcds_init_resolver(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
     /*
-     * without the directive "resolver", nginx makes a resolver that has no
-     * servers, which mcds does not use
+     * without the directive "resolver", nginx makes a resolver without servers;
+     * mcds does not use such a resolver
      */
 
     if (clcf->resolver == NULL
@@ -329,8 +329,8 @@ ngx_http_mcds_init_process(ngx_cycle_t *cycle)
 
 /*
  * allows the worker to have files in memory, from which it sends pages by
- * sendfile(): at most half as many as RLIMIT_NOFILE leaves descriptors when all
- * connections are in use
+ * sendfile(); their number is at most half of the descriptors that are left of
+ * RLIMIT_NOFILE when all connections are in use
  */
 
 static void

@@ -14,10 +14,10 @@
  *
  * Request headers (refresh_context.c)
  *   - The pointers to parsed headers are side by side in headers_in, from
- *     "host" up to "user".  Before 1.23.0 "cookies", and "x_forwarded_for"
- *     among the pointers, are arrays of pointers instead.
+ *     "host" up to "user".  Before 1.23.0 two fields are arrays of pointers:
+ *     "cookies", and "x_forwarded_for", which is among the pointers.
  *   - Since 1.23.0 headers of one name are chained by "next" in the order of
- *     the list; nginx links those without a field when multi_linked is 0.
+ *     the request; nginx chains those without a field if multi_linked is 0.
  *   - An entry of ngx_http_headers_in may have the offset 0, and no field.
  *   - A request over HTTP/3 may have no Host; host_start and host_end of the
  *     main request then hold the value of ":authority" (key.c).
@@ -44,10 +44,11 @@
  *     ready one.  No system call gets the descriptor -1: the local address is
  *     known, tcp_nodelay is disabled, the filter passes nothing on.
  *   - ngx_http_connection_t may be copied: its buffers are owned by "busy" and
- *     "free", all else belongs to the configuration, to the name of TLS, or to
- *     a session of HTTP/3, which a request without c->quic does not use.
- *   - ngx_http_create_request() takes its configuration from c->data; the
- *     count of a main request keeps it; r->cleanup runs in the reverse order.
+ *     "free", all else belongs to the configuration, to TLS's server name, or
+ *     to a session of HTTP/3, which a request without c->quic does not use.
+ *   - ngx_http_create_request() takes its configuration from c->data.  nginx
+ *     frees no main request whose count is above 0, and runs the handlers in
+ *     r->cleanup in the reverse order.
  *   - A subrequest with CLONE takes over phase_handler and content_handler.
  *   - ngx_ssl_connection_t: variables use "connection" and "session_ctx".
  *   - ngx_proxy_protocol_t: two addresses and, since 1.23.2, tlvs are texts.
@@ -96,8 +97,8 @@
 
 
 /*
- * the offset of the first pointer to a parsed request header in
- * ngx_http_headers_in_t, and the number of these pointers
+ * ngx_http_headers_in_t has, side by side, pointers to the request headers that
+ * nginx has parsed: the offset of the first pointer, and the number of pointers
  */
 
 #define NGX_HTTP_MCDS_PARSED_FIRST                                            \

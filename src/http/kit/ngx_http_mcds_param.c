@@ -123,8 +123,8 @@ ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
 
 /*
  * the next row of a table of parameters, from "param" on: param itself, or, if
- * it is the last row, which only ends the table, the first row of the table
- * that continues it; NULL if there is none
+ * param is the last row, which only ends the table, the first row of the table
+ * that continues this one; NULL if no table continues it
  */
 
 static ngx_http_mcds_param_t *
@@ -152,7 +152,7 @@ ngx_http_mcds_param_many(ngx_http_mcds_param_t *param)
 
 /*
  * 1 if a row of the table of parameters is for a positional argument of the
- * directive, which does not have the parameter's name in it
+ * directive: such an argument does not begin with the parameter's name
  */
 
 static ngx_uint_t

@@ -36,9 +36,9 @@ typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
  * A name that ends with "=" is the prefix of an argument.  With the type
  * ngx_http_mcds_param_word(), the name is the whole argument.  "$" matches all
  * variables, and an empty name matches all arguments that no other row takes;
- * both may match several arguments.  Rows with other names are positional: they
- * come first in the table, in the order of the arguments, and a directive may
- * allow them to be absent.
+ * "$" and an empty name may match several arguments.  Rows with other names are
+ * positional: they come first in the table, in the order of the arguments, and
+ * a directive may allow them to be absent.
  *
  * Rows with the same field exclude each other.
  */
@@ -70,8 +70,9 @@ struct ngx_http_mcds_param_s {
 
 
 /*
- * The last row of a table of parameters; instead of it,
- * ngx_http_mcds_params_of() continues the table with the rows of another one.
+ * Two macros for the last row of a table of parameters:
+ * ngx_http_mcds_params_end ends the table, ngx_http_mcds_params_of() continues
+ * it with the rows of the table "params".
  */
 
 #define ngx_http_mcds_params_end                                              \
@@ -83,9 +84,9 @@ struct ngx_http_mcds_param_s {
 
 /*
  * Continues the table "params" of a directive's parameters with the rows of the
- * table "more"; a table that continued "params" before then follows "more".  A
- * feature that mcds may be built without calls this in preconfiguration, each
- * time that a configuration is read.
+ * table "more".  If another table continued "params" until now, that table
+ * follows "more".  A feature that mcds may be built without calls this function
+ * in preconfiguration, each time that a configuration is read.
  */
 
 void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,

@@ -307,8 +307,9 @@ ngx_http_mcds_param_bounds(u_char *p, u_char *last,
     ngx_http_mcds_param_t *param, ngx_http_mcds_kind_t *kind)
 {
     /*
-     * a lower bound of 0 is printed for a parameter that is a plain number; for
-     * others, such as times, the message names the kind of the value instead
+     * the error message has a lower bound of 0 only if the parameter is a plain
+     * number or percentage; for a time or a size, it says "a time" or "a size"
+     * instead
      */
 
     if (param->high && (param->low || kind->units->n == 1)) {

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Types of parameters for the tables of ngx_http_mcds_param.h: each parses a
- * value and writes the field, or returns the text that completes "it must be".
+ * Types of parameters for the tables of ngx_http_mcds_param.h.  A type is a
+ * function that parses a value and writes it to the parameter's field, or
+ * returns the text that completes "it must be" in the error message.
  */
 
 
@@ -18,8 +19,8 @@
 
 
 /*
- * The type of a directive's parameter without a value, whose name is the whole
- * argument: writes param->low into the parameter's field.
+ * The type of a directive's parameter that has no value: the whole argument is
+ * the parameter's name.  Writes param->low into the parameter's field.
  */
 
 char *ngx_http_mcds_param_word(ngx_conf_t *cf, ngx_http_mcds_param_t *param,

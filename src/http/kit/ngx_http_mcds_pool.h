@@ -16,15 +16,21 @@
 #include "ngx_http_mcds_module.h"
 
 
-/* the setter of the block directive "mcds_pool" */
+/* the setter of the block "mcds_pool": makes a pool of memcached servers */
 
 char *ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of the directive "mcds_use" */
+/*
+ * the setter of "mcds_use", which selects the pool of memcached servers for a
+ * location
+ */
 
 char *ngx_http_mcds_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the setter of the directive "mcds_api_methods" */
+/*
+ * the setter of "mcds_api_methods", which lists the HTTP methods that the APIs
+ * of mcds, such as mcds_table_api, allow in a location
+ */
 
 char *ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 

@@ -274,7 +274,7 @@ ngx_http_mcds_post_copy(ngx_http_request_t *sr, ngx_http_mcds_post_t *post)
     sr->method_name = ngx_http_mcds_post_method;
 
     /*
-     * the main request of this POST, a subrequest, becomes a POST, too: the
+     * sr is a subrequest; its main request becomes a POST, too, since the
      * variable $request_method reads the method of the main request
      */
 

@@ -206,7 +206,7 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /* a refresh has no descriptor; ngx_get_connection() gets 0 as an index */
+    /* a refresh has no descriptor: pass 0 as an index, and restore files[0] */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -864,8 +864,8 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
         c->destroyed = 1;
 
         /*
-         * the connection of a refresh has the descriptor -1, which
-         * ngx_free_connection() would use as an index: it gets 0 instead
+         * ngx_free_connection() uses the descriptor as an index of "files": the
+         * connection of a refresh has -1, which is replaced by 0 for the call
          */
 
         saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A detached refresh: runs the content handler of a page without a client,
- * after a client's request has shown that the page is stale.
+ * A detached refresh: a request without a client, which runs the content
+ * handler of a page after a client's request has shown that the page is stale.
  */
 
 

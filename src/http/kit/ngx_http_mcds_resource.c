@@ -611,8 +611,8 @@ ngx_http_mcds_resource_match(ngx_http_mcds_resource_t *res, ngx_uint_t found,
 
 
 /*
- * 1 if the list in If-Match or If-None-Match has the ETag; compared as if both
- * were weak, since gzip makes a strong ETag weak
+ * 1 if the list of If-Match or If-None-Match has the ETag "tag" or is "*"; "W/"
+ * in front of a listed ETag is ignored, since gzip makes a strong ETag weak
  */
 
 static ngx_uint_t
@@ -940,7 +940,7 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 
     if (ngx_strcmp(mlcf->stat_kind, " ") != 0 || clcf->name.data[0] != '/') {
 
-        /* the URI names an element only behind a prefix location's name */
+        /* only in a prefix location does the URI have an element's name */
 
         return NGX_DECLINED;
     }

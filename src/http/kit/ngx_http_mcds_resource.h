@@ -37,10 +37,10 @@ typedef struct ngx_http_mcds_resource_s  ngx_http_mcds_resource_t;
 
 /*
  * One request to an HTTP API for a resource (a lock, counter, log, array or
- * table in memcached); the first member of a structure of the API.  It lives in
- * a pool of its own until memcached has answered the last operation, since
- * operations under way are completed even if the client leaves.  "request" is
- * NULL from the moment when the client's request is freed.
+ * table in memcached).  The structure of each API begins with this structure,
+ * and lives in a memory pool of its own until memcached has answered the last
+ * operation, since operations under way are completed even if the client
+ * leaves.  "request" is NULL once the client's request has been freed.
  */
 
 typedef ngx_int_t (*ngx_http_mcds_resource_pt)(ngx_http_mcds_resource_t *res);
@@ -64,8 +64,8 @@ struct ngx_http_mcds_resource_s {
     ngx_str_t                   none_match;
 
     /*
-     * fields for reading the request body and for the wait in a content
-     * handler, which only ngx_http_mcds_resource.c uses
+     * fields that only ngx_http_mcds_resource.c uses, while it reads the
+     * request body and while the request waits in its content handler
      */
     ngx_http_mcds_resource_pt   start;
     ngx_http_mcds_park_t        park;

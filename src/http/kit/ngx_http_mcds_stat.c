@@ -77,7 +77,8 @@ ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
 
 /*
  * nginx gives the blocks "if" and "limit_except" the name of their location,
- * but not the fields that tell its kind, so they inherit the kind
+ * but not the fields that tell the location's kind, such as "=" or "~": the
+ * blocks inherit stat_kind instead
  */
 
 void

@@ -12,9 +12,9 @@
 
 
 /*
- * the maximum number of times, in one turn of the event loop, that a worker
- * defers the requests whose wait for memcached is over, each time behind the
- * events that are posted by then, since these may post further ones
+ * requests whose wait for memcached is over continue behind all events that are
+ * posted in this turn of the event loop; if these events post further ones, the
+ * worker defers the requests again, up to so many times
  */
 #define NGX_HTTP_MCDS_RESUME_LATER  8
 
@@ -283,10 +283,10 @@ ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task)
 
 /*
  * Repeating a request to an upstream adds two references to the request, since
- * ngx_http_upstream_finalize_request() is called twice and drops one each time:
- * by the upstream's cleanup handler, which runs below, as in
- * ngx_http_upstream_create(), and by the upstream, to which the header filter
- * returns NGX_ERROR.
+ * ngx_http_upstream_finalize_request() will be called twice, and drops one
+ * reference each time.  The first call is by the upstream's cleanup handler,
+ * which runs below, as in ngx_http_upstream_create(); nginx makes the second
+ * call when the header filter returns NGX_ERROR.
  */
 
 ngx_int_t

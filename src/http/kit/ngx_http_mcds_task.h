@@ -30,8 +30,8 @@ typedef void (*ngx_http_mcds_park_pt)(ngx_http_mcds_park_t *park);
 
 /*
  * The wait of a request, in a handler of a phase or in its content handler,
- * until a result comes, such as the reply of memcached.  The owner zeroes the
- * structure, and sets request, handler and data.
+ * until a result comes, such as the reply of memcached.  The code that
+ * allocates the structure zeroes it, and sets request, handler and data.
  */
 
 struct ngx_http_mcds_park_s {
@@ -78,8 +78,9 @@ typedef struct {
     unsigned                    suspended:1; /* 1: the request waits in
                                                 ngx_http_mcds_decide_handler(),
                                                 in the precontent phase */
-    unsigned                    refresh:1;   /* 1: the request is a refresh,
-                                                which has no client */
+    unsigned                    refresh:1;   /* 1: the worker itself made the
+                                                request, to build a page in the
+                                                background */
     unsigned                    seeded:1;    /* 1: the request has waited for
                                                 more than memcached: for the
                                                 initial number of a counter */
@@ -229,9 +230,9 @@ ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
 ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
 
 /*
- * Continues a request that waits: its handler is called at the end of this turn
- * of the event loop, with those of all others that continue.  The handler may
- * let the request wait again.  This may be called before ngx_http_mcds_park().
+ * Continues a request that waits: park->handler is called at the end of this
+ * turn of the event loop, and may let the request wait again.  The function may
+ * be called before ngx_http_mcds_park().
  */
 
 void ngx_http_mcds_wake(ngx_http_mcds_park_t *park);
@@ -246,7 +247,8 @@ void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
 
 /*
  * True while the request waits for memcached or another result: if another
- * module runs its phases meanwhile, a handler of a phase returns NGX_AGAIN.
+ * module runs the phases of the request meanwhile, mcds's handlers of phases
+ * return NGX_AGAIN.
  */
 
 #define ngx_http_mcds_is_parked(p)  ((p)->parked || (p)->woken)
@@ -266,8 +268,7 @@ ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
 /*
  * Call this for each result of memcached that a request waits for and that is
  * counted in its task (task->waiting).  After the last result, the request
- * continues at the end of this turn of the event loop, with all others that
- * continue.
+ * continues at the end of this turn of the event loop.
  */
 
 void ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task);

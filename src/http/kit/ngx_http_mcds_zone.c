@@ -28,12 +28,12 @@
 #define NGX_HTTP_MCDS_ZONE_LAYOUT 11
 
 /*
- * Limits in the shared memory zone (mcds_zone), each 1/n of its size.  STATS
- * limits the sum of all statistics; those of memcached servers are added up to
- * the limit SERVERS, which leaves room for them when the other statistics have
- * reached theirs.  HOT limits the hot keys (those requested most often) and,
- * separately, the statistics of the last hour.  The rest is for counts that
- * memcached does not have yet, and for copies of pages.
+ * Limits in the shared memory zone (mcds_zone), each 1/n of its size.  All
+ * statistics together may take up to STATS; only statistics of memcached
+ * servers may be added beyond STATS, up to SERVERS, so that other statistics
+ * leave room for them.  HOT limits the hot keys (those requested most often)
+ * and, separately, the statistics of the last hour.  The rest of the zone is
+ * for counts that memcached does not have yet, and for copies of pages.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
@@ -547,8 +547,8 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
 
 
 /*
- * allocates memory for statistics in the shared memory zone (mcds_zone), of
- * which all statistics may take 1/part
+ * allocates memory for statistics in the shared memory zone (mcds_zone); NULL
+ * if all statistics together would take more than 1/part of the zone
  */
 
 static void *

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_lock: the request continues when it holds the lock, and releases the
- * lock when its memory is freed, however the request ends.
+ * mcds_lock: the request continues when it holds the lock; the lock is released
+ * when the request's memory is freed, however the request ends.
  */
 
 
@@ -57,8 +57,9 @@ struct ngx_http_mcds_lock_ctx_s {
                                                  not continued yet */
     unsigned                    refused:1;
     unsigned                    longer:1;     /* 1: another owner holds the
-                                                 lock, and the request waits
-                                                 longer than for memcached */
+                                                 lock: the request may wait
+                                                 longer than the timeout of
+                                                 the memcached servers */
 };
 
 

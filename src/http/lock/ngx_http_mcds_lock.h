@@ -19,7 +19,7 @@
 
 
 /*
- * the value of the field "unavailable" that is no status: mcds_lock lets
+ * a value of the field "unavailable", instead of an HTTP status: mcds_lock lets
  * requests pass without a lock if memcached is unavailable
  */
 

@@ -562,8 +562,8 @@ ngx_http_mcds_lock_api_refused(ngx_http_mcds_lock_api_t *lr)
     case NGX_MCDS_LOCK_UNAVAILABLE:
 
         /*
-         * memcached may have granted the lock to this request although its
-         * reply was lost: the client is told of a timeout
+         * memcached may have granted the lock to this request although the
+         * reply of memcached was lost: the client is told of a timeout
          */
 
         return ngx_http_mcds_resource_failed(r, NGX_MCDS_TIMEOUT);

@@ -135,8 +135,8 @@ u_char *ngx_http_mcds_log_format_write(ngx_http_request_t *r,
 
 
 /*
- * The setter of the directive mcds_log, which adds a log to those to which a
- * location writes.
+ * The setter of the directive mcds_log, by which requests of a location write
+ * lines to a log; a location may have several of these directives.
  */
 
 char *ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

@@ -77,9 +77,9 @@ typedef struct {
     ngx_uint_t                dropped;    /* number of log lines that were
                                              dropped, since the client was too
                                              slow */
-    ngx_uint_t                rc;         /* the result of the last read of the
-                                             log in memcached that was reported
-                                             to the client */
+    ngx_uint_t                rc;         /* the latest result of reading new
+                                             lines from memcached; a change to a
+                                             failure is told to the client */
 } ngx_http_mcds_follow_t;
 
 
@@ -595,8 +595,9 @@ ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow)
 
 /*
  * Remembers the older log lines that were sent to the client and that a read of
- * new lines may return again: all lines of the last read of older lines, and of
- * the reads before only the lines of the last NGX_MCDS_LOG_LATE milliseconds.
+ * new lines may return again.  Older lines are read in steps: all lines of the
+ * last step (more = 0) are remembered; of an earlier step, only the lines of
+ * the last NGX_MCDS_LOG_LATE milliseconds.
  */
 
 static ngx_int_t

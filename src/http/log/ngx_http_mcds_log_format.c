@@ -236,8 +236,8 @@ ngx_http_mcds_log_format_find(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf,
 
 
 /*
- * adds the predefined log format "combined", unless it exists; nginx refuses a
- * log_format of this name
+ * adds the log format "combined", unless an earlier call has added it; the
+ * configuration cannot define it: nginx refuses a log_format of this name
  */
 
 static ngx_int_t

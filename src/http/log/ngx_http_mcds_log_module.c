@@ -79,8 +79,8 @@ ngx_module_t  ngx_http_mcds_log_module = {
 
 /*
  * the log writers that this worker has opened, and closes when it exits; after
- * a reload, a single process ("master_process off") has them here alone, not in
- * its new configuration
+ * a reload of a single process ("master_process off"), only this array has
+ * pointers to the open writers, not the new configuration
  */
 
 static ngx_mcds_log_writer_t  **ngx_http_mcds_log_writers;

@@ -57,7 +57,7 @@ size_t ngx_http_mcds_log_out_pending(ngx_http_mcds_log_out_t *out);
 
 /*
  * Call this when a request that follows a log is freed: releases all log lines
- * that it has not sent.
+ * that were not sent to the client.
  */
 
 void ngx_http_mcds_log_out_free(ngx_http_mcds_log_out_t *out);

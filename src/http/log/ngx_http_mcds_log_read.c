@@ -129,8 +129,8 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
 
     /*
      * the id from which the client's next request continues if this request
-     * finds no log line: that of its argument "after", or the end of its time
-     * interval, but no time at which lines may still appear
+     * finds no log line: the argument "after", or else the end of the time
+     * interval, but not a time so recent that late lines may still appear
      */
 
     lr->id = lr->range.after;
@@ -433,8 +433,8 @@ ngx_http_mcds_log_answer(ngx_http_mcds_resource_t *res)
 
 
 /*
- * adds the position in the log from which the client's next request continues
- * to the response: as the header X-Log-Cursor, and as the header Link, which
+ * adds to the response the position in the log from which the client's next
+ * request continues: as the header X-Log-Cursor, and as the header Link, which
  * has the other arguments of the request, too
  */
 

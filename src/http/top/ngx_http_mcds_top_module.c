@@ -287,9 +287,9 @@ ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     /*
-     * a worker keeps the counts of keys for two slots, parts of the list's
-     * window, and sends those of one slot at a time to memcached: it must send
-     * at least twice in the time of a slot, or counts would be lost
+     * the list's window of time consists of slots; a worker keeps the counts
+     * of keys for two slots, and sends the counts of one slot at a time to
+     * memcached: it must send at least twice a slot, or counts would be lost
      */
 
     top->top.flush = ngx_min(top->top.flush,
@@ -362,8 +362,8 @@ ngx_http_mcds_top_add_variable(ngx_conf_t *cf, ngx_http_mcds_top_t *top)
 
 
 /*
- * parses the parameter "top=": stores a pointer to the list of the most counted
- * keys that it names
+ * parses the parameter "top=", the name of a list of the most counted keys, and
+ * stores a pointer to the list
  */
 
 static char *
@@ -381,9 +381,9 @@ ngx_http_mcds_top_of(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * Finds the list of the most counted keys that has the name, or creates it,
- * since its mcds_counter_top may follow later.  NULL (logged) if the name is
- * not valid, or when out of memory.
+ * Finds a list of the most counted keys by its name, or creates the list, since
+ * the directive mcds_counter_top that declares it may follow later.  NULL if
+ * the name is not valid (logged), or when out of memory.
  */
 
 static ngx_http_mcds_top_t *
@@ -724,10 +724,10 @@ ngx_http_mcds_top_variable(ngx_http_request_t *r,
 
 
 /*
- * Writes the list of the most counted keys that this worker knows as JSON, in
- * memory of the pool.  If "all" is set: an object with the list's window, total
- * count and keys, the latter two null if no list is known; otherwise the array
- * of keys alone, and text->data is NULL if no list is known.
+ * Writes JSON, in memory of the pool, about the list of the most counted keys,
+ * as far as this worker knows it.  If "all" is set: an object with the list's
+ * window, total count and keys, the latter two null if no list is known;
+ * otherwise the array of keys alone; text->data is NULL if no list is known.
  */
 
 static ngx_int_t

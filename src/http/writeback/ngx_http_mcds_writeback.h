@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_writeback: posts the counts of this host to a location, from
- * time to time.
+ * mcds_counter_writeback: workers post the counts of counters to a location
+ * from time to time.
  */
 
 

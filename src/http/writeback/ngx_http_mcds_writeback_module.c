@@ -59,7 +59,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_writeback_params[] = {
 };
 
 
-/* the parameters of "mcds_counter_writeback $variable on|off", for a counter */
+/* the parameters of "mcds_counter_writeback $variable on|off" */
 
 static ngx_http_mcds_param_t  ngx_http_mcds_writeback_of_params[] = {
 
@@ -162,8 +162,8 @@ ngx_http_mcds_writeback_create_loc_conf(ngx_conf_t *cf)
 
 /*
  * merges mcds_counter_writeback of a location with that of its outer level, and
- * tells the location's counters, whose configuration nginx has merged before,
- * the destination to which their counts are posted
+ * sets the destination to which the location's counters post their counts;
+ * nginx has merged the configuration of the counters before
  */
 
 static char *
@@ -371,9 +371,9 @@ ngx_http_mcds_writeback_merge(ngx_conf_t *cf,
 
 
 /*
- * composes the name that a destination of mcds_counter_writeback has in shared
- * memory, which is the same after a reload; n: the number of other destinations
- * that would have the same name
+ * Composes the name that a destination of mcds_counter_writeback has in shared
+ * memory.  The destination keeps its name after a reload.  n is the number of
+ * other destinations that would get the same name without "#n".
  */
 
 static ngx_int_t
