@@ -59,8 +59,8 @@ typedef struct ngx_mcds_array_s       ngx_mcds_array_t;
 /*
  * The type of a function that is called when lines of an array have moved to
  * parts, items of their own.  lines is the number of lines in all parts; base
- * is the number on the array's line "#base", which is set when all its lines
- * are replaced.
+ * is the number in the array's line "#base", set by the last edit that replaced
+ * all lines; 0: no such line.
  */
 
 typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
@@ -79,8 +79,8 @@ struct ngx_mcds_array_s {
 
 
 /*
- * a part of an array, an item with its older lines, as a line in the array's
- * head item (that of its key) describes it
+ * the description of a part (an item with older lines of an array), which is a
+ * line in the head item (the item of the array's key)
  */
 
 typedef struct {
@@ -91,8 +91,9 @@ typedef struct {
 
 
 /*
- * The lines in one item of an array: in a part, which has older lines, or in
- * the head item, that of the array's key.  value is NULL if the part was lost.
+ * The lines in one item of an array: in a part (an item with older lines) or in
+ * the head item (the item of the array's key).  value is NULL if memcached has
+ * lost the part.
  */
 
 typedef struct {
@@ -116,21 +117,21 @@ typedef struct {
                                           has the key of the array */
     uint32_t                ttl;       /* remaining time to live of the array's
                                           head item, seconds; 0: no expiry */
-    ngx_uint_t              base;      /* number on the array's line "#base",
-                                          set when all its lines are replaced;
-                                          0: no such line */
+    ngx_uint_t              base;      /* number in the array's line "#base",
+                                          set by the last edit that replaced all
+                                          lines; 0: no such line */
 
     /*
-     * The lines of the array, item by item: one piece for each part, an item
-     * with older lines, and, if the array's head item was found, a last piece
-     * for the lines in it.
+     * The lines of the array, item by item: one piece for each part (an item
+     * with older lines), and a last piece for the lines in the head item (the
+     * item of the array's key), if the head item was found.
      */
     ngx_mcds_array_piece_t *pieces;
 
     ngx_uint_t              n;
-    ngx_uint_t              lines;     /* number of lines in the array's parts,
-                                          items with older lines, as its head
-                                          item says */
+    ngx_uint_t              lines;     /* number of lines in the array's parts
+                                          (items with older lines), according to
+                                          the head item */
     size_t                  size;
 
     /*
@@ -164,9 +165,9 @@ struct ngx_mcds_array_read_s {
     ngx_mcds_array_t          array;
     ngx_mcds_array_read_pt    handler;
     void                     *data;
-    unsigned                  head:1;    /* 1: read only the array's head item,
-                                            that of its key, not the older
-                                            lines */
+    unsigned                  head:1;    /* 1: read only the head item (the item
+                                            of the array's key), not the items
+                                            with older lines */
 
     /* private fields of the read, for array_read.c */
     unsigned                  missing:1; /* 1: items with older lines of the
@@ -178,8 +179,8 @@ struct ngx_mcds_array_read_s {
      */
     unsigned                  known:1;
 
-    ngx_mcds_op_t             op;        /* operation that reads the array's
-                                            head item, that of its key */
+    ngx_mcds_op_t             op;        /* operation that reads the head item
+                                            (the item of the array's key) */
     ngx_mcds_array_content_t  content;
     ngx_uint_t                next;      /* index of the array's next item of
                                             older lines (part) to read */
@@ -236,11 +237,11 @@ typedef void (*ngx_mcds_array_done_pt)(void *data,
 
 
 /*
- * Appends lines to an array, each with an LF, which are copied.  The handler,
- * which may be NULL, is called once, not from inside of this call.  NGX_BUSY:
- * too many writes to arrays are waiting; NGX_ERROR: out of memory; with both
- * no handler is called.  The lines of one call stay together, and those of this
- * worker are in the order of its calls.
+ * Appends a copy of lines, each of which ends with an LF, to an array.  The
+ * handler, which may be NULL, is called once, not from inside of this call.
+ * NGX_BUSY: too many writes to arrays are waiting; NGX_ERROR: out of memory; no
+ * handler is called after these two results.  The lines of one call stay
+ * together, and lines that one worker appends stay in the order of its calls.
  */
 
 ngx_int_t ngx_mcds_array_append(ngx_mcds_array_t *array, ngx_str_t *lines,

@@ -440,8 +440,8 @@ ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
     round = &work->round;
 
     /*
-     * few lines stay in the head item of the array; if they are many, all of
-     * them move to items of their own (parts)
+     * if the lines in the array's head item exceed NGX_MCDS_ARRAY_PART bytes,
+     * all of them move to items of their own (parts)
      */
 
     while (round->rest->len > NGX_MCDS_ARRAY_PART

@@ -18,20 +18,20 @@
 #include "ngx_mcds_update.h"
 
 
-/* the maximum size of an item of an array that is read, in bytes */
+/* the maximum size of an item that is read for an array, in bytes */
 #define NGX_MCDS_ARRAY_ITEM       (2 * 1024 * 1024)
 
 
 /*
- * the maximum number of attempts to change an array, which fail if another
- * client changes the array meanwhile
+ * the maximum number of attempts to change an array; an attempt fails if
+ * another client changes the array meanwhile
  */
 #define NGX_MCDS_ARRAY_ROUNDS     24
 
 
 /*
- * the maximum number of an array's parts (memcached items with its older
- * values) that are written at once
+ * the maximum number of parts (memcached items with older lines of an array)
+ * that are written at once
  */
 #define NGX_MCDS_ARRAY_WRITES     8
 
@@ -88,9 +88,9 @@ typedef struct {
     ngx_mcds_value_t           *rest;      /* newest lines of the array, to be
                                               left in the head item or moved to
                                               new parts */
-    size_t                      pos;       /* position in rest, the newest lines
-                                              of the array, after those that
-                                              were dropped or moved to new
+    size_t                      pos;       /* position in rest (the newest lines
+                                              of the array) behind the lines
+                                              that were dropped or moved to new
                                               items (parts) */
     ngx_mcds_value_t           *head;
     ngx_mcds_value_t           *before;    /* head item of the array before the

@@ -3,8 +3,8 @@
  * Copyright (C) mcds authors
  *
  * Reading an array: its head item, then its parts, the items of older lines.
- * If a part is missing, a change has removed it, and the head item is another
- * one by now, or memcached has lost the part.
+ * If a part is missing, either memcached has lost it, or a change of the array
+ * has deleted it and replaced the head item since the head item was read.
  */
 
 

@@ -6,8 +6,8 @@
  * rounds; writes that arrive during a round are combined in the next one:
  *
  *   append  append to the array's head item; if that fails, add the head item;
- *           if that fails, too, append again: if the head item is full, its
- *           lines first move to an item of their own (a part)
+ *           if that fails, too, append again; if the head item is full, move
+ *           its lines to an item of their own (a part), and append again
  *
  *   change  see ngx_mcds_array_change.c
  */
@@ -21,9 +21,9 @@
 
 
 /*
- * the limits of arrays to which a worker writes at a time: their number, and
- * their bytes; the limit of waiting writes, NGX_MCDS_ARRAY_PENDING, is reached
- * before
+ * the index of arrays to which a worker is writing: its hash buckets, and the
+ * maximum of arrays and of bytes in it; the limit of the waiting writes,
+ * NGX_MCDS_ARRAY_PENDING, is reached before the two maxima
  */
 #define NGX_MCDS_ARRAY_BUCKETS    256
 #define NGX_MCDS_ARRAYS           1048576

@@ -16,8 +16,9 @@
 
 
 /*
- * the limits of batches of changes of counters that can be joined: their
- * number, and their bytes; beyond them each change is sent alone
+ * the index of batches (summed changes of one counter): its hash buckets, and
+ * the maximum of batches and of bytes in it; if the index is full, a change for
+ * which there is no batch is sent alone
  */
 #define NGX_MCDS_COUNTER_BUCKETS  64
 #define NGX_MCDS_COUNTER_BATCHES  16384
@@ -68,15 +69,19 @@ typedef struct {
     uint64_t               sum;
     uint64_t               id;         /* id of the counter in shared memory
                                           (the outbox), or 0 */
-    uint64_t               known;      /* number of the counter that this host
-                                          knows, or, if larger, the counter's
-                                          initial number */
+    uint64_t               known;      /* number of the counter that nginx
+                                          remembers in shared memory; if larger,
+                                          the counter's initial number */
 
-    /* the wish to raise the counter to the number that this host knows */
+    /*
+     * for ngx_mcds_raise(): if memcached has lost the counter, that function
+     * raises the counter to the number that nginx remembers
+     */
     ngx_mcds_wish_t        wish;
 
     uint64_t               value;      /* number of the counter in memcached's
-                                          reply, while the counter is raised */
+                                          reply, kept while ngx_mcds_raise()
+                                          raises the counter */
     ngx_msec_t             sent;
     ngx_uint_t             subtract;
     ngx_mcds_counter_t     counter;
@@ -362,7 +367,7 @@ ngx_mcds_counter_waits(ngx_event_t *ev)
 
         /*
          * the timer that ends the wait for more changes of counters also keeps
-         * a worker from exiting before they are sent
+         * a worker from exiting before the waiting changes are sent
          */
 
         if (!ev->timer_set) {
@@ -438,11 +443,12 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 
 
 /*
- * Makes req, which changes a counter, create the counter from the number that
- * this host knows if memcached has lost it, so that no client ever sees a
- * smaller number.  Leaves req as it is if the initial number must be fetched
- * from the origin (update).  With replicas, a created counter is then compared
- * with those on the other servers, and raised.
+ * Sets in req, which changes a counter, the number that nginx remembers in
+ * shared memory: a counter that memcached has lost is created from this number,
+ * so that no client ever sees a smaller one.  Leaves req as it is if the
+ * initial number must be fetched from the origin (req->update).  With replicas,
+ * a counter that a server has just created is then raised to the largest number
+ * of all servers.
  */
 
 static void
@@ -473,9 +479,10 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
         /*
-         * a command that may create the counter with a mark, an expiry in years
-         * (see ngx_mcds_raise.h), is sent without the number that this host
-         * knows; if memcached replies with a smaller one, the counter is raised
+         * only a command that creates the counter without a mark (an expiry in
+         * years, see ngx_mcds_raise.h) gets the number that nginx remembers; a
+         * counter with a mark is raised if memcached replies with a smaller
+         * number
          */
 
         if (req->ttl == 0) {
@@ -531,8 +538,8 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 
 /*
  * Handles the number of a counter in memcached's reply.  Returns NGX_AGAIN if
- * the number is smaller than this host knew before; the waiting requests then
- * get the number to which the counter is raised.
+ * this number is smaller than the one that nginx remembers: the counter is then
+ * being raised, and the waiting requests will get the raised number.
  */
 
 static ngx_int_t
@@ -557,10 +564,11 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
 
 
 /*
- * Raises a counter to the number that this host knew before the counter's
- * change was sent: the smaller number in memcached's reply means that the
- * counter was lost and created again, or set.  Another worker may have learned
- * meanwhile that the counter was set.
+ * Raises a counter to the number that nginx remembered before the change of the
+ * counter was sent: the smaller number in memcached's reply means that
+ * memcached has lost the counter and created it again, or that a client has set
+ * the counter.  Does not raise the counter if another worker has learned
+ * meanwhile that a client has set it.
  */
 
 static ngx_int_t
@@ -609,9 +617,10 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 
 
 /*
- * Lowers the number that this host knows of a counter from which it has just
- * subtracted: the host must not raise the counter to the old number, not even a
- * counter with a period, which has no mark (expiry in years) to remove.
+ * Lowers the number that nginx remembers of a counter by the sum that memcached
+ * has just subtracted, so that nginx does not raise the counter to the old
+ * number.  Removing the counter's mark (an expiry in years) is not enough, as a
+ * counter with a period has no mark.
  */
 
 static void
@@ -626,8 +635,8 @@ ngx_mcds_counter_lowered(ngx_mcds_batch_t *batch)
 
 
 /*
- * Removes the mark of a counter that decreases, its expiry in years: hosts that
- * do not know of the decrease must not raise the counter.
+ * Removes the mark (an expiry in years) of a counter that was decreased, so
+ * that hosts which do not know of the decrease do not raise the counter.
  */
 
 static void

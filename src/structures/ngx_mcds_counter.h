@@ -38,8 +38,9 @@ typedef struct {
 
     /*
      * ONLY: a missing counter is not created, the result is NGX_MCDS_NOT_FOUND.
-     * NOW: a missing counter is created, but not by a change that was kept in
-     * shared memory, as the initial number, fetched later, may include it.
+     * NOW: a missing counter is created, but a change that was kept in shared
+     * memory creates the counter only from a number that this host knows, as an
+     * initial number that is fetched later may already include the change.
      */
     ngx_uint_t          update;
 
@@ -72,8 +73,9 @@ typedef void (*ngx_mcds_count_pt)(void *data, ngx_uint_t rc, uint64_t value);
  * subtracted, and the result is 0 at least.  A delta of 0 reads the counter; a
  * missing one is not created then, and reads as its initial value.
  *
- * Strings are copied.  The handler, which may be NULL, is called once, not from
- * inside of this call, unless it is canceled.  Returns NULL if out of memory.
+ * Strings are copied.  Unless ngx_mcds_counter_cancel() is called, the handler,
+ * which may be NULL, is called once, after this call has returned.  Returns
+ * NULL if out of memory.
  */
 
 ngx_mcds_count_t *ngx_mcds_counter_change(ngx_mcds_counter_t *counter,
@@ -98,8 +100,8 @@ void ngx_mcds_counter_cancel(ngx_mcds_count_t *count);
 
 
 /*
- * Returns the number of a counter that this host remembers; 0: none, or the
- * counter is not durable.
+ * Returns the number that this host remembers of a durable counter; 0: the host
+ * remembers none, or the counter is not durable.
  */
 
 uint64_t ngx_mcds_counter_known(ngx_mcds_counter_t *counter);
@@ -114,8 +116,8 @@ uint64_t ngx_mcds_counter_known(ngx_mcds_counter_t *counter);
 typedef struct {
     uint32_t            length;        /* length of a period in seconds; 0: no
                                           periods */
-    uint32_t            start;         /* start of the first period, second of
-                                          1970; less than length */
+    uint32_t            start;         /* start of the first period, seconds
+                                          since the epoch; less than length */
 } ngx_mcds_period_t;
 
 

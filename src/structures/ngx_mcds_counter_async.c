@@ -4,8 +4,9 @@
  *
  * The counters that this worker remembers.  A counter is idle in the index, and
  * may be forgotten, if it has no change to send and waits for no reply of
- * memcached.  A counter with a change to send, or to be read, is in the queue
- * of a flush, a timer that sends the sum of the changes of each counter.
+ * memcached.  A counter that has a change to send, or whose number is to be
+ * read, is in the queue of a flush: a timer that sends the sum of the changes
+ * of each counter.
  */
 
 

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Counters for which no request waits.  A worker keeps the sum of its changes,
- * sends the sum at intervals, and knows the counter from the last result.
+ * Counters for which no request waits.  A worker sums its changes of such a
+ * counter, sends the sum at intervals, and knows the counter's number from the
+ * last reply of memcached.
  */
 
 
@@ -24,8 +25,8 @@
  * sent within flush milliseconds; the change of a counter that this worker does
  * not know yet is sent at the end of this turn of the event loop.  A change
  * that could not be sent is kept and sent later; a change without a reply is
- * not sent again.  A worker that is to exit sends the changes that it keeps at
- * once, and only once, and then exits.
+ * not sent again.  A worker that is to exit does not wait for the interval: it
+ * sends the kept changes, only once, and then exits.
  *
  * NGX_OK: *value is the counter as far as this worker knows, with all its own
  * changes.  NGX_DECLINED: the counter is not known (yet).  NGX_BUSY: out of
@@ -39,7 +40,10 @@ ngx_int_t ngx_mcds_counter_async_change(ngx_mcds_counter_t *counter,
     int64_t delta, ngx_msec_t flush, ngx_mcds_stat_t *stat, uint64_t *value);
 
 
-/* Logs the changes of counters that are lost when the worker exits. */
+/*
+ * Called when the worker exits: moves unsent changes of buffered counters to
+ * the outbox (shared memory), and logs how many other changes are lost.
+ */
 
 void ngx_mcds_counter_async_exit(ngx_log_t *log);
 

@@ -25,7 +25,7 @@ static void ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result);
 
 static ngx_str_t  ngx_mcds_lease_suffix = ngx_string(NGX_MCDS_LEASE_SUFFIX);
 
-/* the leases of this worker, and the first half of the tokens in them */
+/* this worker's leases, its pid, and the first half of its leases' tokens */
 
 static ngx_queue_t  ngx_mcds_leases;
 static ngx_pid_t    ngx_mcds_lease_pid;
@@ -430,9 +430,9 @@ ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler)
 
 
 /*
- * Handles the item that kept an add of a lease from storing: that of another
- * owner, one left by a failed owner, or one of this worker whose add had no
- * reply.
+ * Handles the existing item because of which memcached did not add a lease: the
+ * item belongs to another owner, was left by a failed owner, or comes from an
+ * earlier add of this worker that had no reply.
  */
 
 static void
@@ -588,7 +588,7 @@ ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result)
 
         /*
          * the lease's item is that of another owner, unless a late extension of
-         * the lease has changed its CAS value
+         * the lease has changed the item's CAS value
          */
 
         if (!lease->doubt) {

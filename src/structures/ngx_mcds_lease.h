@@ -56,24 +56,25 @@ typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
 
 
 /*
- * The request for a lease.  Its item is key:lock, on the server of key, with a
- * random token of the owner as its value.
+ * The request for a lease.  The lease's item is key:lock, on the server of key,
+ * with a random token of the owner as its value.
  *
- * With text the lease is open: other programs can see and share it.  Its item
- * is key itself, and contains this text, at most NGX_MCDS_LEASE_TEXT bytes,
- * which must differ from that of any other attempt to take a lease.  If
- * memcached loses the item, it is added again unless another client was faster.
- * The handler is called once more, with the lease and the reason, if the lease
- * was lost or could not be extended in time; even then the caller must release
- * it.
+ * If "text" is set, the lease is open: other programs can see and share it.
+ * Its item is then key itself, with this text, at most NGX_MCDS_LEASE_TEXT
+ * bytes, as its value; the text must differ from that of any other attempt to
+ * take a lease.  If memcached loses the item, it is added again unless another
+ * client was faster.  The handler is called once more, with the lease and the
+ * reason, if the lease was lost or could not be extended in time; even then the
+ * caller must release the lease.
  *
- * With left the lease is that of a page, whose name is key.  *left must live
- * until the handler is called; it gets the data left by the last owner, or
- * zeros, which the caller must observe.  With NOT_STORED and left->step the
- * lease is free, but must not be taken before left->until; with at_once, or
- * afterwards, it is taken over.  A lease that this worker does not hold, but
- * whose item it may have left, is also taken over.  With NOT_STORED and
- * left->owner another owner has the lease.
+ * If "left" is set, the lease is that of the page whose name is key.  *left
+ * must live until the handler is called; it gets the data that the last owner
+ * has left, or zeros; the caller must observe the data.  If the handler gets
+ * NOT_STORED, and left->step is not 0, the lease is free, but must not be taken
+ * before left->until; if "at_once" is set, or after that time, it is taken
+ * over.  A lease that this worker does not hold, but whose item it may have
+ * left, is also taken over.  With NOT_STORED and left->owner another owner has
+ * the lease.
  */
 
 #define NGX_MCDS_LEASE_TEXT       96
@@ -169,10 +170,10 @@ void ngx_mcds_lease_release(ngx_mcds_lease_t *lease, uint32_t keep);
 
 
 /*
- * Releases the lease of a page that its owner has failed to build.  For keep
- * seconds, which must be longer than until kept->until, the lease's item stays
- * with the value "kept STEP UNTIL": the number of failures in a row, and the
- * time before which no worker may build the page.
+ * Releases the lease of a page whose build has failed.  The lease's item stays
+ * for keep seconds, which must end after kept->until, and gets the value "kept
+ * STEP UNTIL": the number of failures in a row, and the time before which no
+ * worker may build the page.
  */
 
 void ngx_mcds_lease_fail(ngx_mcds_lease_t *lease, uint32_t keep,

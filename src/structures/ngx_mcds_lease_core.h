@@ -43,8 +43,8 @@ struct ngx_mcds_lease_s {
     ngx_mcds_op_t        op;
     ngx_event_t          timer;        /* timer that extends the lease */
     uint64_t             cas;
-    ngx_msec_t           sent;         /* when the command was sent that began
-                                          the lease's present time to live */
+    ngx_msec_t           sent;         /* when the last command that changes
+                                          the lease's item was sent */
     ngx_msec_t           sure;         /* guaranteed end of the lease's time to
                                           live */
     uint32_t             ttl;          /* guaranteed lifetime of the lease,
@@ -78,9 +78,9 @@ struct ngx_mcds_lease_s {
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* the lease of a page, see
                                           ngx_mcds_key.h */
-    unsigned             at_once:1;    /* take over the lease that a failed
-                                          owner of a page has left, also before
-                                          the time when this is allowed */
+    unsigned             at_once:1;    /* take over a page's lease, left by a
+                                          failed owner, before the back-off
+                                          after the failure ends */
     unsigned             open:1;       /* the lease is open: other programs see
                                           the caller's text in its item */
     unsigned             released:1;
@@ -113,8 +113,9 @@ void ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler);
 
 
 /*
- * Returns 1 if the time of a held lease is over: in the classic protocol, which
- * needs two commands, the second one might change the lease of another owner.
+ * Returns 1 if the pool uses the classic protocol, and the time of a held lease
+ * is over: a change of the lease's item needs two commands, and the second
+ * command might change the lease of another owner.
  */
 
 ngx_uint_t ngx_mcds_lease_late(ngx_mcds_lease_t *lease);
@@ -150,11 +151,11 @@ void ngx_mcds_lease_extend(ngx_event_t *ev);
 
 
 /*
- * Deletes the item of a lease that may or may not exist, as the reply to its
- * add, to an extension or to its deletion is missing or is an error: looks for
- * the item repeatedly, and frees the lease at the end.  The item of a lease
- * that was released with keep is not deleted, but stays as
- * ngx_mcds_lease_release() says.
+ * Deletes the item that a lease may have left in memcached, as the reply to the
+ * item's add, extension or deletion is missing or is an error: looks for the
+ * item repeatedly, and frees the lease at the end.  The item of a lease that
+ * was released with keep is not deleted, but stays as ngx_mcds_lease_release()
+ * says.
  */
 
 void ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease);

@@ -20,7 +20,7 @@
 #define NGX_MCDS_LEASE_LIVES       60
 
 /*
- * An extension of a lease that had no reply is tried again after 1 / PART of
+ * If an extension of a lease fails, the worker tries again after 1 / PART of
  * the lease's time to live, but after AGAIN ms at most.
  */
 #define NGX_MCDS_LEASE_PART        12
@@ -141,8 +141,8 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Tries again to extend a lease.  The lease may still be held, as long as its
- * time is not over.
+ * Sets the timer of the next attempt to extend a lease.  If the time of an open
+ * lease, which other programs share, is over, calls the lease's handler once.
  */
 
 static void
@@ -202,9 +202,10 @@ ngx_mcds_lease_reread(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Notes that a lease was lost, and cannot be extended or released any more.
- * The item of an open lease that memcached has lost is added again, to keep
- * other clients out, unless another client was faster.
+ * Notes that a lease was lost.  If memcached has lost the item of an open
+ * lease, which other programs share, the item is added again, to keep other
+ * clients out, unless another client was faster.  Any other lost lease cannot
+ * be extended or released any more.
  */
 
 static void
@@ -320,9 +321,9 @@ ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
 
 
 /*
- * Starts to look for the item of a lease that may or may not exist.  A
- * memcached that was stopped may execute the add of the item later: then no
- * client has the lease, but all would wait until the item expires.
+ * Starts to look for a lease's item, which may or may not exist.  A memcached
+ * that was stopped may execute the add of the item later: then no client has
+ * the lease, but all clients would wait until the item expires.
  */
 
 void

@@ -52,8 +52,8 @@ typedef struct {
     ngx_mcds_lock_t         *holder;
     ngx_event_t              timer;    /* timer of the next attempt to acquire
                                           the lock */
-    ngx_msec_t               series;   /* when this worker began to have the
-                                          lock again and again */
+    ngx_msec_t               series;   /* when this worker's present series of
+                                          acquisitions of the lock began */
     unsigned                 in_series:1;
     unsigned                 failed:1;
 } ngx_mcds_gate_t;
@@ -68,8 +68,8 @@ struct ngx_mcds_lock_s {
     void                   *data;
     ngx_mcds_lease_t       *lease;
     ngx_mcds_op_t           op;        /* increments the counter of the lock's
-                                          owners, whose number is the fencing
-                                          token */
+                                          owners; the counter's new number is
+                                          the fencing token */
     ngx_uint_t              step;      /* how far the request for the lock has
                                           come, ngx_mcds_lock_step_e */
     ngx_uint_t              status;    /* result of the request for the lock, to

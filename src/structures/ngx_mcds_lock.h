@@ -94,7 +94,7 @@ typedef struct ngx_mcds_lock_s  ngx_mcds_lock_t;
  * BUSY          another owner has the lock
  * LATE          another owner had the lock during the whole wait
  * FULL          another owner has the lock, and too many requests wait
- * UNAVAILABLE   memcached has not replied, or with an error
+ * UNAVAILABLE   no reply or an error from memcached, or out of memory
  * LOST          after HELD: another owner may have the lock
  */
 
@@ -133,9 +133,9 @@ typedef struct {
 
 /*
  * Acquires a lock.  Returns NULL if out of memory; otherwise the handler is
- * called once with the result, not from inside of this call, unless the caller
- * releases the lock before.  Until its release a lock that is held is extended
- * every third of its time to live.
+ * called once with the result, after this call has returned.  The handler is
+ * not called if the caller has released the lock by then.  Until its release a
+ * lock that is held is extended every third of its time to live.
  */
 
 ngx_mcds_lock_t *ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish,
@@ -230,11 +230,12 @@ typedef struct {
 
 
 /*
- * Changes a lock if it has this owner, and this fencing token unless that is 0:
- * gives the lock a lifetime of ttl seconds from now or, with 0, releases it.
- * Without an owner only reads the state of the lock.  The handler is called
- * once, not from inside of this call.  rc is OK; EXISTS, another owner has the
- * lock; NOT_FOUND, the lock is free; or another code.
+ * Changes the lock change->key if it has the owner in change->item and, unless
+ * change->item.number is 0, this number as its fencing token: gives the lock a
+ * lifetime of ttl seconds from now or, with a ttl of 0, releases it.  Without
+ * an owner the function only reads the state of the lock.  The handler is
+ * called once, not from inside of this call.  rc is OK; EXISTS, another owner
+ * has the lock; NOT_FOUND, the lock is free; or another code.
  */
 
 void ngx_mcds_lock_change(ngx_mcds_lock_change_t *change);
@@ -271,17 +272,18 @@ ngx_int_t ngx_mcds_lock_check(ngx_str_t *owner);
 
 
 /*
- * Returns the number with which the counter of a lock's owners starts, from the
- * time in microseconds and the largest fencing token of any lock that this
- * worker has seen.
+ * Returns the first number of the counter of a lock's owners: now, the time in
+ * microseconds, or a number above seen, the largest fencing token of any lock
+ * that this worker has seen, whichever is larger.
  */
 
 uint64_t ngx_mcds_lock_first(uint64_t now, uint64_t seen);
 
 
 /*
- * Returns the milliseconds until the next attempt of a waiter for a lock that
- * has waited for "waited" of "wait" milliseconds; random is a random number.
+ * Returns the milliseconds after which a request that has waited for a lock for
+ * "waited" of at most "wait" milliseconds tries again to acquire the lock;
+ * random is a random number.
  */
 
 ngx_msec_t ngx_mcds_lock_interval(ngx_msec_t waited, ngx_msec_t wait,

@@ -14,7 +14,7 @@
 
 /*
  * the maximum number of runs (consecutive lines of one writer) by which a
- * worker records the lines of a log's chunk (time interval) that it has read
+ * worker records which lines of a log's chunk (time interval) it has read
  */
 #define NGX_MCDS_LOG_RUNS         4096
 
@@ -57,9 +57,9 @@ ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
 
 
 /*
- * Returns the time to live of an item of a log, which has lines of one time
- * interval (chunk): the item may be created at the start of the interval, or at
- * its end and later.
+ * Returns the time to live of an item that has lines of one time interval
+ * (chunk) of a log; the time is long enough even for an item that is created at
+ * the start of the interval.
  */
 
 uint32_t

@@ -44,9 +44,9 @@
 #define NGX_MCDS_LOG_PARTS        10000
 
 /*
- * The milliseconds within which a line of a log is written after its time, even
- * if the clocks of hosts differ: no line older than that is still to come,
- * unless memcached was down.
+ * The milliseconds, after the time of a line of a log, within which the line is
+ * written, even if the clocks of hosts differ: a line whose time is longer ago
+ * is not expected any more, unless memcached was down.
  */
 #define NGX_MCDS_LOG_SETTLE       1500
 
@@ -292,8 +292,8 @@ typedef struct {
 
 
 /*
- * The record of lines of a chunk of a log, a time interval, that were read
- * already.  It is zeroed at the start; the user frees runs with ngx_free().
+ * A record of which lines of a log's chunk (time interval) were read already.
+ * It is zeroed at the start; the user frees runs with ngx_free().
  */
 
 typedef struct {

@@ -145,7 +145,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
     } else if (result->rc == NGX_MCDS_OK && aside->part) {
 
-        /* create the log's item before this one, too, as it may be missing */
+        /* the log's item was missing: the item before it may be missing, too */
 
         aside->part--;
         ngx_mcds_log_aside(aside, NGX_MCDS_ADD);

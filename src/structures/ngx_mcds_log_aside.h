@@ -39,9 +39,9 @@ typedef struct {
 
 
 /*
- * Adds len to the number in memcached of the bytes in a chunk (time interval)
- * of the log; asides->handler is called with the new number if memcached
- * replies with it.
+ * Adds len to the counter, in memcached, of the bytes in a chunk (time
+ * interval) of the log; asides->handler is called with the counter's new value
+ * if memcached replies with it.
  */
 
 void ngx_mcds_log_size(ngx_mcds_log_asides_t *asides, uint64_t chunk,

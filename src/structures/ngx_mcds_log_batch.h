@@ -18,12 +18,12 @@
 
 
 /*
- * A batch of lines for those that follow a log, in the order of the lines'
- * ids.  The lines have settled: all other new lines come after them, with the
- * exception of a few late ones.  No line before this batch has a larger id than
- * "newest".  "look" counts the looks for new lines, up to the one that found
- * the batch.  "text" is for the followers, which may cache the formatted lines
- * there; NULL at first.
+ * A batch of new lines for the followers of a log, in the order of the lines'
+ * ids.  The lines have settled: lines of later batches have larger ids, with
+ * the exception of a few lines that were written late.  No earlier batch has a
+ * line whose id is larger than "newest".  "look" is the number of the search
+ * for new lines that completed the batch.  "text" is for the followers, which
+ * may cache the formatted lines there; NULL at first.
  */
 
 typedef struct {

@@ -57,9 +57,9 @@ struct ngx_mcds_log_feed_s {
     ngx_mcds_log_id_t         newest;    /* largest id of a line that was given
                                             to the followers of the log */
     uint64_t                  settled;
-    uint64_t                  since;     /* lines of the log from before this
-                                            time are old ones, which followers
-                                            do not get, whenever they appear */
+    uint64_t                  since;     /* time, ms since the epoch: lines of
+                                            the log with an earlier time are
+                                            never given to the followers */
     ngx_uint_t                waiting;
     ngx_uint_t                looks;
     ngx_uint_t                rc;        /* result of the current look for new
@@ -537,8 +537,8 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
     feed->batch = rest;
 
     /*
-     * the lines that the first look finds are old lines of the log, which its
-     * followers do not get
+     * the first look for new lines of the log finds the log's old lines, which
+     * the followers do not get
      */
 
     if (feed->ready) {
@@ -604,9 +604,10 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
 
 
 /*
- * Returns the number of new lines of a log, in the feed's batch, that may be
- * given to the followers, as no earlier line is to come (they have settled);
- * all lines, if more than NGX_MCDS_LOG_UNSETTLED are held back.
+ * Returns the number of lines, at the start of the feed's batch, that have
+ * settled: no earlier line of the log is to come, so that the followers may get
+ * these lines.  If the batch has more than NGX_MCDS_LOG_UNSETTLED lines,
+ * returns the number of all its lines.
  */
 
 static ngx_uint_t

@@ -44,8 +44,8 @@ typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
 /*
  * Reads the lines of a log in range, from the chunks (time intervals) of this
  * range and one more.  The log must live until the handler is called; range is
- * copied; now is in milliseconds since the epoch.  The handler is called once,
- * not from inside of this call, unless the read is canceled.  Returns NULL if
+ * copied; now is in milliseconds since the epoch.  Unless the read is canceled,
+ * the handler is called once, after this call has returned.  Returns NULL if
  * out of memory.
  */
 

@@ -75,9 +75,9 @@ struct ngx_mcds_log_writer_s {
                                            that were sent */
     ngx_uint_t              part;       /* item of the log last appended to */
     size_t                  written;    /* bytes appended to the log's item */
-    ngx_uint_t              check;      /* number of an item of the log: the
-                                           item before it is the next one to be
-                                           created if it is missing */
+    ngx_uint_t              check;      /* number of an item of the log; the
+                                           item before it, if missing, is the
+                                           next one to be created */
     ngx_msec_t              checked;    /* when earlier items of the log were
                                            last looked for */
     ngx_uint_t              verb;
@@ -633,9 +633,9 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 
 
 /*
- * Memcached may lose an earlier item of the log's time interval while a later
- * one, on another server, is written to: creates the missing earlier items, a
- * few at a time, in turn.
+ * Creates missing earlier items of the log's time interval, a few at a time, in
+ * turn: memcached may lose an earlier item while a later one, on another
+ * server, is written to.
  */
 
 static void

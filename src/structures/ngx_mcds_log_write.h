@@ -17,7 +17,7 @@
 #include "ngx_mcds_log.h"
 
 
-/* lines of a log are gathered for this time, or up to a maximum size, ms */
+/* the time for which a log's lines are gathered before they are sent, ms */
 #define NGX_MCDS_LOG_GATHER       150
 
 /*
@@ -61,8 +61,8 @@ void ngx_mcds_log_close(ngx_mcds_log_writer_t *writer);
 
 /*
  * The handler of ngx_mcds_log_put(), called once.  With rc NGX_MCDS_OK all
- * lines are stored; otherwise the first "taken" lines are.  After TIMEOUT,
- * CLOSED and PROTOCOL further lines may be stored.
+ * lines are stored; with any other rc at least the first "taken" lines are.
+ * With NGX_MCDS_TIMEOUT, CLOSED or PROTOCOL further lines may be stored.
  */
 
 typedef void (*ngx_mcds_log_put_pt)(void *data, ngx_uint_t rc,

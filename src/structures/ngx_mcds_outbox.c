@@ -16,8 +16,8 @@
 
 
 /*
- * the number of reloads after which an account of the outbox (the unsent sums
- * for one destination) that no configuration uses may be replaced
+ * the number of reloads after which an empty account (the unsent sums of
+ * counters for one destination) may be replaced by a new account
  */
 #define NGX_MCDS_OUTBOX_OLD       16
 

@@ -41,20 +41,19 @@ typedef struct ngx_mcds_outbox_s  ngx_mcds_outbox_t;
 
 
 typedef enum {
-    NGX_MCDS_OUTBOX_BUFFER = 1,        /* sums for a pool's counters in
-                                          memcached, which
-                                          ngx_mcds_outbox_take() removes one by
-                                          one */
-    NGX_MCDS_OUTBOX_POST               /* sums of counters that
-                                          mcds_counter_writeback posts to the
-                                          origin, in batches that
-                                          ngx_mcds_outbox_mark() makes */
+    NGX_MCDS_OUTBOX_BUFFER = 1,        /* sums of changes of a pool's counters;
+                                          ngx_mcds_outbox_take() takes the sums
+                                          out one by one */
+    NGX_MCDS_OUTBOX_POST               /* sums of changes of counters, for the
+                                          origin (mcds_counter_writeback);
+                                          ngx_mcds_outbox_mark() puts the sums
+                                          into batches */
 } ngx_mcds_outbox_kind_e;
 
 
 /*
- * an account of the outbox, in shared memory: the unsent sums of counters that
- * have one destination, a pool or a URL of the origin
+ * an account of the outbox, in shared memory: the unsent sums, one for each
+ * counter, for one destination (a pool, or a URL of the origin)
  */
 
 typedef struct {
@@ -63,9 +62,10 @@ typedef struct {
                                           the origin; 0: no account */
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
-    ngx_uint_t          generation;    /* generation (reloads) of the last
-                                          configuration that has this
-                                          destination of counters' sums */
+    ngx_uint_t          generation;    /* generation (number of reloads) of
+                                          the configuration that created the
+                                          account or, for a URL, of the last
+                                          configuration with this URL */
 
     uint64_t            added;         /* how often an unsent sum of a counter
                                           was added to this account */
@@ -89,8 +89,8 @@ typedef struct {
                                           sums of counters; 0: no failure */
 
     /*
-     * fields of an account whose sums of counters are posted to the origin in
-     * batches (mcds_counter_writeback)
+     * the field "batch" is used only by accounts whose sums of counters are
+     * posted to the origin in batches (mcds_counter_writeback)
      */
 
     uint64_t            batch;         /* number of the batch of sums that the
@@ -115,8 +115,8 @@ typedef struct {
     int64_t             delta;
 
     /*
-     * fields of a sum for a pool's counter, which only ngx_mcds_outbox_take()
-     * returns
+     * fields for the sum of a pool's counter: ngx_mcds_outbox_take() sets them,
+     * ngx_mcds_outbox_mark() does not
      */
     uint64_t            initial;
     uint32_t            ttl;           /* remaining time to live of the counter
@@ -144,8 +144,8 @@ extern ngx_mcds_outbox_t  *ngx_mcds_outbox;
 
 /*
  * Creates an outbox, which remembers known numbers and unsent sums of counters,
- * in zeroed memory.  Returns NULL if the memory is too small.  Other functions
- * lock the mutex themselves if they need it.
+ * in zeroed memory.  Returns NULL if the memory is too small.  The functions
+ * below lock the mutex themselves if necessary.
  */
 
 ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
@@ -161,10 +161,10 @@ void ngx_mcds_outbox_sweep(ngx_mcds_outbox_t *outbox);
 
 
 /*
- * Returns the account of the outbox, the unsent sums for one destination, with
- * this kind and name; it is created if necessary.  Returns NULL if there are
- * too many accounts.  generation is that of the caller's configuration, and
- * grows.
+ * Returns the account with this kind and name, which has the unsent sums of
+ * counters for one destination; the account is created if necessary.  Returns
+ * NULL if there are too many accounts.  generation is that of the caller's
+ * configuration, and grows with each reload.
  */
 
 ngx_mcds_account_t *ngx_mcds_outbox_account(ngx_mcds_outbox_t *outbox,
@@ -216,8 +216,8 @@ void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 /*
  * Lowers the number that this host knows of a counter by delta, which the host
- * has subtracted from the counter.  If memcached has lost the counter, its
- * number in memcached may be smaller than the known one.
+ * has subtracted in memcached.  The number in memcached's reply is not used: it
+ * may be too small, if memcached had lost the counter.
  */
 
 void ngx_mcds_outbox_subtract(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -244,7 +244,7 @@ ngx_uint_t ngx_mcds_outbox_crowded(ngx_mcds_outbox_t *outbox);
 
 /*
  * Returns the total of the absolute values of all unsent sums of counters in an
- * account, those for one destination.
+ * account (the sums for one destination).
  */
 
 uint64_t ngx_mcds_outbox_left(ngx_mcds_outbox_t *outbox,
@@ -253,8 +253,9 @@ uint64_t ngx_mcds_outbox_left(ngx_mcds_outbox_t *outbox,
 
 /*
  * Returns the total of the absolute values of all unsent sums of counters in an
- * account, those for one destination, and marks the account as unused.  For the
- * exit of nginx: the sums stay in the outbox, whose memory is freed afterwards.
+ * account (the sums for one destination), and marks the account as unused.
+ * Called when nginx exits: the sums stay in the outbox, whose memory is freed
+ * afterwards.
  */
 
 uint64_t ngx_mcds_outbox_forget(ngx_mcds_outbox_t *outbox,
@@ -283,10 +284,10 @@ ngx_int_t ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns the next unsent sum of a counter that is in the account's batch for
- * the origin, with the parameters and results of ngx_mcds_outbox_take(), but
- * leaves it in the account.  If fresh is 1, a sum in no batch is put into this
- * batch; otherwise only sums that are already in the batch are returned.
+ * Returns the next counter's sum in the account's batch for the origin, with
+ * the parameters and results of ngx_mcds_outbox_take(); the sum stays in the
+ * account.  If fresh is 1, sums that are not in the batch are put into it and
+ * returned, too; otherwise such sums are skipped.
  */
 
 ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,
@@ -295,9 +296,10 @@ ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns 1 if this process may send the counters' sums in an account (those
- * for one destination), as no other process does.  To keep the account, the
- * process must call this function again within 5 seconds.
+ * Returns 1 if no other process sends the counters' sums in an account (the
+ * sums for one destination), and gives this process the exclusive right to
+ * send the sums.  To keep this right, the process must call the function again
+ * within 5 seconds.
  */
 
 ngx_uint_t ngx_mcds_outbox_own(ngx_mcds_outbox_t *outbox,
@@ -306,7 +308,7 @@ ngx_uint_t ngx_mcds_outbox_own(ngx_mcds_outbox_t *outbox,
 
 /*
  * Ends the exclusive right of this process to send the counters' sums in an
- * account, those for one destination.
+ * account (the sums for one destination).
  */
 
 void ngx_mcds_outbox_disown(ngx_mcds_account_t *account);

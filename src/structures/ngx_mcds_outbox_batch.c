@@ -183,8 +183,9 @@ ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
         ngx_mcds_outbox_remove(outbox, i);
 
         /*
-         * drop the unsent sum of a counter whose time to live has passed since:
-         * the counter has expired, and is not created only to add the sum
+         * drop the unsent sum of a counter whose time to live has passed since
+         * its last change was added: the counter has expired, and is not
+         * created only to add the sum
          */
 
         if (item->ttl && passed >= (time_t) item->ttl) {

@@ -38,7 +38,7 @@
 
 /*
  * the longest delay of a reply of memcached; and the time without a sign of
- * life after which the process that sends an account's sums counts as dead; ms
+ * life after which the process that sends counters' sums counts as dead; ms
  */
 #define NGX_MCDS_OUTBOX_LATE      1000
 #define NGX_MCDS_OUTBOX_DEAD      5000
@@ -58,10 +58,10 @@ typedef struct {
                                              chain, or of the next free slot */
     uint32_t                  more;       /* number of the outbox's slot with
                                              the rest of a long key */
-    u_char                    account;    /* number of the account to which the
-                                             counter's sum belongs; 0: the slot
-                                             is free, or has the rest of a
-                                             key */
+    u_char                    account;    /* number of the account (all sums for
+                                             one destination) with the counter's
+                                             sum; 0: the slot is free, or has
+                                             the rest of a key */
     u_char                    flags;
     uint16_t                  len;        /* length of the whole key of the
                                              counter */
@@ -143,8 +143,8 @@ struct ngx_mcds_outbox_s {
 
 
 /*
- * Returns the hash of a text with the random secret of the outbox, the memory
- * of unsent changes of counters.
+ * Returns a hash of the len bytes at p.  The key of the hash is the random
+ * secret of the outbox (the memory of unsent changes of counters) xor tweak.
  */
 
 uint64_t ngx_mcds_outbox_hash(ngx_mcds_outbox_t *outbox, uint64_t tweak,
@@ -155,8 +155,8 @@ uint64_t ngx_mcds_outbox_hash(ngx_mcds_outbox_t *outbox, uint64_t tweak,
 
 
 /*
- * Returns the slot of the outbox with the sum of the counter of this key in an
- * account, or NULL.
+ * Returns the slot of the outbox with the sum of the counter that has this key,
+ * for the destination whose account has this number; NULL: there is no sum.
  */
 
 ngx_mcds_slot_t *ngx_mcds_outbox_find(ngx_mcds_outbox_t *outbox,
@@ -179,7 +179,7 @@ void ngx_mcds_outbox_free(ngx_mcds_outbox_t *outbox, uint32_t n);
 
 /*
  * Removes a counter's sum from the outbox: takes its slot out of the hash
- * chain, and makes the slot, and those with the rest of its key, free.
+ * chain, and frees the slot and those with the rest of the counter's key.
  */
 
 void ngx_mcds_outbox_remove(ngx_mcds_outbox_t *outbox, uint32_t n);

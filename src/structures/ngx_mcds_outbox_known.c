@@ -128,9 +128,9 @@ ngx_mcds_outbox_subtract(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Returns the entry with the known number of the counter with this id; if there
- * is none, an empty or the oldest entry of the hash set that the id selects, to
- * be replaced.
+ * Returns the entry with the known number of the counter with this id.  If
+ * there is none, returns the entry to be replaced: an empty one or the oldest
+ * one of the hash set that the id selects.
  */
 
 static ngx_mcds_known_t *

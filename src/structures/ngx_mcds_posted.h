@@ -19,8 +19,8 @@
 /*
  * Posts an event to ngx_posted_next_events, as ngx_post_event() does, and keeps
  * the worker from exiting until the event has run, and for some milliseconds
- * more.  By itself a worker that exits ignores these events, and would leave
- * the requests that wait for ev.
+ * more.  Otherwise nginx does not wait for posted events when a worker exits:
+ * the requests that wait for ev would be cut off.
  */
 
 void ngx_mcds_post_later(ngx_event_t *ev);

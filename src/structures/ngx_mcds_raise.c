@@ -38,8 +38,8 @@
 #define NGX_MCDS_RAISE_LEN        64
 
 /*
- * seconds after which a worker checks again that a memcached server preserves
- * the marks of durable counters: an expiry of the item that is years ahead
+ * seconds after which a worker checks again that memcached preserves the
+ * expiry, years ahead, by which mcds marks the item of a durable counter
  */
 #define NGX_MCDS_RAISE_DOUBT      60
 
@@ -52,8 +52,9 @@ typedef struct ngx_mcds_raise_s  ngx_mcds_raise_t;
 typedef struct {
     ngx_mcds_op_t        op;
     ngx_mcds_raise_t    *raise;
-    ngx_uint_t           server;       /* index in the pool of the server that
-                                          has the counter */
+    ngx_uint_t           server;       /* index, in the pool's array, of the
+                                          server that is asked for the
+                                          counter */
     uint64_t             value;
     uint64_t             cas;
     int64_t              ttl;
@@ -184,7 +185,10 @@ ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl)
 
     } else if (ttl > INT32_MAX && !pool->unmarked) {
 
-        /* memcached reports a negative time to live as a large number */
+        /*
+         * memcached reports a negative time to live as a large number: by the
+         * server's clock, the expiry that mcds gave the counter has passed
+         */
 
         pool->unmarked = 1;
 
@@ -465,13 +469,14 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
 
 
 /*
- * Decides whether a counter may be raised, from its state on all servers.
- * NGX_OK: memcached lost the counter and it was created again, or its number is
- * large enough; NGX_DECLINED: it was set or lowered; NGX_ABORT: another program
- * has given it a time to live.  On replicas one server with a counter that was
- * set is enough for NGX_DECLINED, and one with a counter that was created again
- * for NGX_OK.  While a replica is down, the other replicas may lack changes of
- * the counter.
+ * Decides whether a counter may be raised, from its copies on all replicas.
+ * NGX_OK: the counter's number is large enough, the counter has a configured
+ * time to live, or a copy was created after this host learned the number, as
+ * memcached had lost the counter.  NGX_DECLINED: a copy has no expiry, as it
+ * was set or lowered, or all copies are too old to have been created again.
+ * NGX_ABORT: another program has given a copy a time to live.  If a replica has
+ * no copy or is down, the age of the other copies does not matter: they may
+ * lack changes of the counter.
  */
 
 static ngx_int_t
@@ -525,11 +530,11 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 
 /*
- * Computes the number to which a counter is raised: the largest number that
- * this host knew when it sent one of the waiting changes (wishes), plus all
- * waiting changes that the host sent while it knew this number, which does not
- * contain them.  The result is not below the number that this host knows by
- * now, nor below the sum of a change and the number known when it was sent.
+ * Computes the number to which a counter is raised.  Each waiting change (wish)
+ * holds the number that this host knew when it sent the change.  The largest of
+ * these numbers does not contain the changes that hold it: the result is their
+ * sum plus this number.  The result is at least the number that this host knows
+ * now, and for each waiting change at least the change plus its number.
  */
 
 static ngx_int_t

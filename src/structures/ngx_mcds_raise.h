@@ -43,8 +43,9 @@
 
 
 /*
- * Returns the time to live, as memcached takes it, that is the mark (an expiry
- * in years) of a counter created now by mcds; 0 if no marks are given any more.
+ * Returns the mark that mcds gives to a counter created now: an expiry years
+ * ahead, in seconds since the epoch, which memcached accepts as a time to live.
+ * Returns 0 if no marks are given any more.
  */
 
 uint32_t ngx_mcds_raise_mark(time_t now);

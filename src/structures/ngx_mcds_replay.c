@@ -24,8 +24,8 @@
 #define NGX_MCDS_REPLAY_LOOK      10000
 
 /*
- * the maximum number of counters whose kept changes are sent in one turn of the
- * event loop
+ * the maximum number of counters whose unsent changes, kept in shared memory,
+ * are sent in one turn of the event loop
  */
 #define NGX_MCDS_REPLAY_BURST     256
 
@@ -57,9 +57,9 @@ static ngx_uint_t    ngx_mcds_replay_pool;      /* number of the pool whose
                                                    are sent */
 static ngx_uint_t    ngx_mcds_replay_cursor;
 static ngx_uint_t    ngx_mcds_replay_under_way;
-static ngx_uint_t    ngx_mcds_replay_failed;    /* changes of counters that
-                                                   failed again in this pass
-                                                   over the pools */
+static ngx_uint_t    ngx_mcds_replay_failed;    /* number of counters' changes
+                                                   that could not be sent since
+                                                   the timer last expired */
 static ngx_uint_t    ngx_mcds_replay_again;     /* 1: there are more unsent
                                                    changes of counters */
 static uint64_t      ngx_mcds_replay_lost;
@@ -165,7 +165,7 @@ ngx_mcds_replay_handler(ngx_event_t *ev)
         if (account && ngx_mcds_account_dirty(account)) {
 
             /*
-             * one worker of a host is enough to send the kept changes of a
+             * one worker of a host is enough to send the unsent changes of a
              * pool's counters
              */
 

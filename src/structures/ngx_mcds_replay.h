@@ -30,8 +30,9 @@ void ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation);
 /*
  * Keeps a change of a counter that was not sent, in the outbox (shared
  * memory).  NGX_OK: delta is added later, once at most, even by another worker
- * if this one has exited.  NGX_DECLINED: there is no outbox, or no account for
- * the counter's pool.  NGX_BUSY: the outbox has no room for the change.
+ * if this one has exited.  NGX_DECLINED: there is no outbox, or its accounts,
+ * one for each destination of changes, are used up.  NGX_BUSY: the outbox has
+ * no room for the change.
  */
 
 ngx_int_t ngx_mcds_replay_keep(ngx_mcds_counter_t *counter, int64_t delta);

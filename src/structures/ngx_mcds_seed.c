@@ -302,8 +302,9 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
 
 
 /*
- * Merges the changes of a missing counter whose requests no longer wait into
- * one, so that an origin that hangs does not cost memory for each request.
+ * Merges a change whose request no longer waits with the earlier changes of
+ * this kind of the same counter, so that an origin that hangs does not cost
+ * memory for each request.
  */
 
 static void
@@ -339,8 +340,8 @@ ngx_mcds_seed_silence(ngx_mcds_increment_t *increment)
 
 
 /*
- * Takes the first change that waits for the counter's initial number out of its
- * queue; NULL: there is none.
+ * Removes the first change from the queue of those that wait for the counter's
+ * initial number, and returns the change; NULL: the queue is empty.
  */
 
 static ngx_mcds_increment_t *

@@ -57,7 +57,8 @@ typedef struct {
     ngx_uint_t           skip;         /* 1: if the initial number cannot be
                                           fetched, changes are not counted; 0:
                                           they count from the number that this
-                                          host knows, or from initial */
+                                          host knows, or from the one that is
+                                          configured */
 } ngx_mcds_source_t;
 
 

@@ -69,14 +69,15 @@ typedef struct {
  * the element, or that there is none, if it was requested less than keep
  * milliseconds ago.  NGX_OK: *value is set, and valid until the next call;
  * NGX_DECLINED: there is no element; NGX_AGAIN: the handler is called once, not
- * from inside of this call, unless it is canceled; NGX_ERROR: out of memory.
+ * from inside of this call, unless the lookup is canceled; NGX_ERROR: out of
+ * memory.
  */
 
 ngx_int_t ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name,
     ngx_msec_t keep, ngx_str_t *value, ngx_mcds_table_wait_t *wait);
 
 
-/* Cancels a lookup in a table, which may have ended, or not begun. */
+/* Cancels a lookup in a table; no effect if it has ended or has not begun. */
 
 void ngx_mcds_table_find_cancel(ngx_mcds_table_wait_t *wait);
 

@@ -17,15 +17,15 @@
 #define NGX_MCDS_TABLE_BUCKETS    16384
 
 /*
- * the limits of a table's elements that a worker remembers: their number, and
- * their bytes
+ * the maximum number, and the maximum bytes, of the elements of all tables that
+ * a worker remembers
  */
 #define NGX_MCDS_TABLE_MEMORIES   65536
 #define NGX_MCDS_TABLE_MEMORY     (16 * 1024 * 1024)
 
 /*
- * the limits of a table's elements that a worker remembers or is reading; never
- * reached
+ * the maximum number, and the maximum bytes, of the elements of all tables that
+ * a worker remembers or is reading: too high to be reached in practice
  */
 #define NGX_MCDS_TABLE_ALL        1048576
 #define NGX_MCDS_TABLE_ALL_MEMORY (1024 * 1024 * 1024)

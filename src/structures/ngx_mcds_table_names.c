@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The list of the names of a table's elements: reads it, and compacts it.
+ * Reads and compacts the list of the names of a table's elements.
  */
 
 
@@ -14,9 +14,9 @@
 
 
 /*
- * the list of the names of a table's elements is compacted when the lines moved
- * out of the list's first item are more than twice as many as the names left by
- * the last compaction, plus this number
+ * a table's list of names is compacted when more than 2 * n + this number of
+ * lines have moved out of the list's first item; n is the number of names that
+ * the last compaction has left
  */
 #define NGX_MCDS_TABLE_SPARE      2048
 

@@ -107,7 +107,8 @@ void ngx_mcds_top_exit(ngx_mcds_top_t *top);
 
 
 /*
- * Counts a key, which is copied, for the list of the most frequent keys.  No
+ * Counts a key, which is copied, for the list of the most frequent keys.  An
+ * empty key, and one longer than NGX_MCDS_TOPK_KEY bytes, is ignored.  No
  * result is awaited.
  */
 
@@ -136,7 +137,7 @@ typedef void (*ngx_mcds_top_pt)(void *data);
  * Reads the list of the most frequent keys from memcached if the worker does
  * not know it, or has not read it lately.  NGX_OK: there is nothing to wait
  * for.  NGX_AGAIN: *wait is set, and the handler is called once, not from
- * inside of this call, unless it is canceled.  NGX_ERROR: out of memory.
+ * inside of this call, unless the wait is canceled.  NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_top_read(ngx_mcds_top_t *top, ngx_mcds_top_pt handler,
@@ -144,8 +145,8 @@ ngx_int_t ngx_mcds_top_read(ngx_mcds_top_t *top, ngx_mcds_top_pt handler,
 
 
 /*
- * Cancels the wait for the list of the most frequent keys, whose handler was
- * not called.
+ * Cancels the wait of a request for the list of the most frequent keys; must
+ * not be called after the wait's handler.
  */
 
 void ngx_mcds_top_cancel(ngx_mcds_top_wait_t *wait);

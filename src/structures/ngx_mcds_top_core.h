@@ -160,8 +160,9 @@ void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
 
 
 /*
- * Sets up those fields of "state", the worker's new state of a list of most
- * frequent keys, by which it adds its counts of keys to memcached.
+ * Sets up those fields of "state" that are used to add the worker's counts of
+ * keys to memcached; the state, that of a list of the most frequent keys, is
+ * new, and not yet top->state.
  */
 
 void ngx_mcds_top_give_create(ngx_mcds_top_t *top,
@@ -205,7 +206,7 @@ void ngx_mcds_top_read_free(ngx_mcds_top_t *top);
 
 /*
  * Requests the counts of keys of all slots (parts of the window) that may have
- * changed; state->missing is 0 afterwards if there is none.
+ * changed; afterwards state->missing is the number of replies to wait for.
  */
 
 void ngx_mcds_top_begin(ngx_mcds_top_t *top);

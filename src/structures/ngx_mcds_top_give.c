@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The counts of keys of this worker are merged into the items in memcached of
- * their slots, the parts of the window.
+ * Merges this worker's counts of keys into memcached, which has an item for
+ * each slot (a part of the window, the time in which keys are counted).
  */
 
 
@@ -84,8 +84,8 @@ ngx_mcds_top_give_free(ngx_mcds_top_t *top)
     ngx_free(state->flying);
 
     /*
-     * when a worker exits, other code may still look at the timers of the list
-     * of most frequent keys: remove them
+     * remove this timer: its event is a part of the state, which is freed when
+     * the worker exits, and other code may still look at all timers later
      */
 
     if (state->give.timer_set) {

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The counts of keys of all workers are read from memcached, slot by slot (part
- * of the window), and added up.
+ * The list of the most frequent keys: reads from memcached how often the
+ * workers have counted each key in each slot (part of the list's time window),
+ * and adds the counts up.
  */
 
 

@@ -2,7 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The slots, parts of the window, of a list of the most frequent keys.
+ * The time window of a list of the most frequent keys is divided into slots.
+ * Computes the number of the slot at a time, and the key and the time to live
+ * of the memcached item that has the counts of a slot.
  */
 
 

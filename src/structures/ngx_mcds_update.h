@@ -34,9 +34,9 @@ typedef struct ngx_mcds_update_s  ngx_mcds_update_t;
  *
  * req is prepared for the write: an add if the item was not found, otherwise a
  * set with the CAS of the read; without a CAS the set replaces any item.  req
- * has the key and all fields that choose the server; the edit adds a value,
- * whose reference passes to the update, or a text that outlives the edit, and
- * other fields of the write.  Returns:
+ * has the key and all fields that choose the server.  The edit sets req->value,
+ * whose reference passes to the update, or req->text, which must outlive the
+ * edit, and may set other fields.  Returns:
  *
  *   NGX_OK     the update sends req
  *   NGX_ABORT  the update sends req as a delete
@@ -114,8 +114,8 @@ void ngx_mcds_update(ngx_mcds_update_t *update);
 
 
 /*
- * Reads the item of an update again within the same attempt; no command may be
- * under way.
+ * Reads the item of an update again within the same attempt; no command of the
+ * update may be under way.
  */
 
 void ngx_mcds_update_read(ngx_mcds_update_t *update);

@@ -13,9 +13,9 @@
 
 
 /*
- * the limits of a worker's memory of visitors: the hash sets of visitors that
- * were counted in the window, and the visitors in each set; the numbers of
- * visitors to show, one for each key, and their bytes
+ * The limits of a worker's memory.  For visitors that were counted: hash sets,
+ * and visitors in each set.  For numbers of visitors to show, one for each key:
+ * how many unused ones are kept, their bytes, and buckets of the hash table.
  */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
@@ -24,8 +24,8 @@
 #define NGX_MCDS_SUM_BUCKETS      1024
 
 /*
- * the limits of the numbers of visitors that a worker remembers, including
- * those that requests wait for; never reached
+ * limits, too high to be reached, of all numbers of visitors (one for each key)
+ * that a worker keeps, including those that requests wait for: count and bytes
  */
 #define NGX_MCDS_SUMS_MAX         262144
 #define NGX_MCDS_SUMS_MAX_SIZE    (1024 * 1024 * 1024)

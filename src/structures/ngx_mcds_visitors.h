@@ -82,10 +82,10 @@ uint32_t ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now);
 
 
 /*
- * Returns value, a number of visitors, with normally distributed noise, which
- * is never negative.  The standard deviation is value * jitter, in units of 1 /
- * NGX_MCDS_JITTER_PERCENT percent.  The noise depends only on the key and the
- * time, so that all hosts show the same number.
+ * Returns value, a number of visitors, plus normally distributed noise, or 0 if
+ * this sum is negative.  The standard deviation of the noise is jitter /
+ * NGX_MCDS_JITTER_PERCENT percent of value.  The noise is computed from the key
+ * and the time, not drawn at random, so that all hosts show the same number.
  */
 
 uint64_t ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter,
@@ -113,8 +113,9 @@ typedef void (*ngx_mcds_sum_pt)(void *data, ngx_uint_t rc, uint64_t value);
 
 /*
  * Gets the number of visitors to show at the time now.  NGX_OK: *value is set.
- * NGX_AGAIN: *sum is set, and the handler is called once, not from inside of
- * this call, unless it is canceled.  NGX_ERROR: out of memory.
+ * NGX_AGAIN: *sum, a request for the number, is set, and the handler is called
+ * once, not from inside of this call, unless the request is canceled.
+ * NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
@@ -123,8 +124,8 @@ ngx_int_t ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
 
 /*
- * Cancels a request for a number of visitors, whose handler has not been
- * called.
+ * Cancels a request for a number of visitors: its handler, which must not have
+ * been called yet, will not be called.
  */
 
 void ngx_mcds_visitors_cancel(ngx_mcds_sum_t *sum);
