@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_status: the statistics of this host as JSON, as Prometheus metrics, and
- * as an HTML page that shows them.
+ * mcds_status: shows the statistics of all workers as JSON, as Prometheus
+ * metrics, and as an HTML page.
  */
 
 
@@ -55,7 +55,7 @@ u_char *ngx_http_mcds_status_room(ngx_http_mcds_status_text_t *text, size_t n);
 
 void ngx_http_mcds_status_add(ngx_http_mcds_status_text_t *text, u_char *end);
 
-/* Appends a copy of len bytes to a response's text. */
+/* Appends a copy of the len bytes at s to a response's text. */
 
 void ngx_http_mcds_status_copy(ngx_http_mcds_status_text_t *text, char *s,
     size_t len);
@@ -76,20 +76,20 @@ void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
  */
 
 typedef enum {
-    NGX_HTTP_MCDS_STATUS_SUM = 0, /* a row of the table of statistics that shows
+    NGX_HTTP_MCDS_STATUS_SUM = 0, /* in a table of statistics, a row that shows
                                      one number, sums[index] */
-    NGX_HTTP_MCDS_STATUS_GROUP,   /* a row of the table of statistics that shows
-                                     several numbers: each of its fields is a
-                                     member of the JSON, and a value of the
-                                     metric's label */
-    NGX_HTTP_MCDS_STATUS_REASONS, /* a row of the table of statistics that shows
-                                     the numbers of requests by reason: each of
-                                     ngx_mcds_reasons[] that has counted, from
-                                     sums[index] on */
-    NGX_HTTP_MCDS_STATUS_TIME,    /* a row of the table of statistics that shows
+    NGX_HTTP_MCDS_STATUS_GROUP,   /* in a table of statistics, a row that shows
+                                     several numbers: each of the row's fields
+                                     is a member of the JSON, and a value of
+                                     the metric's label */
+    NGX_HTTP_MCDS_STATUS_REASONS, /* in a table of statistics, a row that shows
+                                     the numbers of requests by reason:
+                                     sums[index + i] for ngx_mcds_reasons[i];
+                                     numbers that are 0 are left out */
+    NGX_HTTP_MCDS_STATUS_TIME,    /* in a table of statistics, a row that shows
                                      a histogram of times in milliseconds, with
                                      the buckets of ngx_mcds_stat_times[] */
-    NGX_HTTP_MCDS_STATUS_LATENCY, /* a row of the table of statistics that shows
+    NGX_HTTP_MCDS_STATUS_LATENCY, /* in a table of statistics, a row that shows
                                      a histogram of times in microseconds, with
                                      the buckets of ngx_mcds_stat_bounds[] */
     NGX_HTTP_MCDS_STATUS_END
@@ -109,9 +109,9 @@ typedef struct {
     char                          *name;    /* the name of the JSON member that
                                                shows the group of statistics */
     char                          *metric;
-    char                          *label;   /* the label of the Prometheus
-                                               metric whose values are the names
-                                               of the group's fields */
+    char                          *label;   /* a label of the Prometheus metric;
+                                               the label's value is the name of
+                                               one of the group's fields */
     char                          *help;
     ngx_uint_t                     index;
     ngx_http_mcds_status_field_t  *fields;
@@ -119,12 +119,13 @@ typedef struct {
 
 
 typedef struct {
-    char                          *label;   /* the label of metrics that has
+    char                          *label;   /* a label of the metrics, such as
+                                               "server"; the label's value is
                                                the name of a server, counter or
                                                the like */
-    ngx_uint_t                     pools;   /* 1: the statistics belong to a
-                                               pool of memcached servers, whose
-                                               name is a label of the metrics */
+    ngx_uint_t                     pools;   /* 1: the statistics are shown with
+                                               the name of the memcached pool to
+                                               which they belong */
     ngx_http_mcds_status_group_t  *groups;
 } ngx_http_mcds_status_family_t;
 
@@ -201,7 +202,8 @@ ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,
 
 
 /*
- * another host of the site, and the URI on this host that leads to its status
+ * another host of the site: its name, and a URI of the local server from which
+ * the live page gets that host's statistics
  */
 
 typedef struct {
@@ -211,17 +213,18 @@ typedef struct {
 
 
 /*
- * Appends the statistics as JSON to a response's text.  stats: NULL if the host
- * has none; hosts: array of ngx_http_mcds_status_host_t, or NULL; past: if 1,
- * the member "history" has the last hour.
+ * Appends the statistics as JSON to a response's text.  stats: NULL if there
+ * are none; hosts: the other hosts of the site, an array of
+ * ngx_http_mcds_status_host_t, or NULL; past: 1 if the member "history" is to
+ * have the statistics of the last hour.
  */
 
 void ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats, ngx_array_t *hosts, ngx_uint_t past);
 
 /*
- * Appends the statistics as Prometheus metrics to a response's text; stats:
- * NULL if the host has none.
+ * Appends the statistics as Prometheus metrics to a response's text; if stats
+ * is NULL, only the versions of mcds and nginx.
  */
 
 void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,

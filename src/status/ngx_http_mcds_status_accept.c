@@ -13,8 +13,8 @@
 
 
 /*
- * the format of statistics for the best media range of the header Accept that
- * was read so far, and the quality of this media range in thousandths
+ * the best media range that was read so far from the header Accept: the format
+ * of statistics for this media range, and its quality in thousandths
  */
 
 typedef struct {
@@ -100,8 +100,8 @@ ngx_http_mcds_status_wanted(ngx_http_request_t *r, ngx_uint_t fixed)
     }
 
     /*
-     * the location of the live page has JSON, too, since the script of the page
-     * gets its statistics there
+     * a location with "format=html" sends JSON, too, since the script of the
+     * live page requests the statistics there
      */
 
     if (fixed == NGX_HTTP_MCDS_STATUS_HTML

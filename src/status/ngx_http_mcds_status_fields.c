@@ -14,8 +14,8 @@
 
 
 /*
- * the fields for results of memcached, in the statistics of servers, of locks,
- * and of counters, logs, arrays and tables
+ * fields for the results of memcached commands, in the statistics of servers,
+ * of locks, and of data: counters, logs, arrays and tables
  */
 
 #define ngx_http_mcds_status_server_rc(name, text, word)                      \

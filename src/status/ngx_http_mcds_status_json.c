@@ -133,8 +133,8 @@ ngx_http_mcds_status_hosts(ngx_http_mcds_status_text_t *text,
 
 
 /*
- * appends the statistics of the last hour as the member "history" of the JSON,
- * whose members have the same names as those of the current statistics
+ * appends the member "history" to the JSON, an array of samples from the last
+ * hour; statistics have the same names there as elsewhere in the JSON
  */
 
 static void

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_status: the statistics of all workers of this host.
+ * mcds_status: the directives, and the handler that sends the statistics.
  */
 
 

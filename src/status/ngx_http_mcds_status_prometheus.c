@@ -20,7 +20,7 @@
  */
 #define NGX_HTTP_MCDS_STATUS_ESCAPED  5
 
-/* U+FFFD, in front of the escaped value of a label that is not UTF-8 */
+/* U+FFFD, in front of a label's escaped value if the value is not UTF-8 */
 
 #define NGX_HTTP_MCDS_STATUS_ODD      "\xef\xbf\xbd"
 
@@ -300,8 +300,9 @@ ngx_http_mcds_status_labels(ngx_http_mcds_status_text_t *text,
 
 
 /*
- * Escapes the value of a label, which must be UTF-8: the bytes of other values
- * become \xXX, behind U+FFFD, so that they differ from a text with a backslash.
+ * Escapes the value of a label, which must be UTF-8.  If a value is not UTF-8,
+ * its bytes above 0x7f become \xXX, and U+FFFD in front of the value tells it
+ * from a UTF-8 value that contains a text such as "\xff".
  */
 
 static u_char *
