@@ -76,8 +76,9 @@ mcds_array(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
 
 /*
- * sets the maximum number of values of an array by nginx's directives with its
- * name; returns 1 if one of them has "unique"
+ * sets the maximum number of values of an array from the directives of nginx's
+ * configuration that name the array; returns 1 if one of these directives has
+ * "unique"
  */
 
 static ngx_uint_t
@@ -103,7 +104,7 @@ mcds_array_find(mcds_t *m, ngx_mcds_array_t *array)
 
         /*
          * the parameters of mcds_array_push begin one word later than those of
-         * mcds_array_api: between the array's name and them is a value
+         * mcds_array_api, since a value follows the array's name
          */
 
         word = mcds_is(&directive->words[0], "mcds_array_api") ? 2 : 3;
@@ -405,8 +406,9 @@ mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
 
 
 /*
- * adds a value that an array contains to "known", so that it is not appended
- * again; only if it is a string, since values to append are strings
+ * adds to "known" a value that the array contains, so that the tool does not
+ * append the value again; ignores a value that is no string, since the tool
+ * appends only strings
  */
 
 static void

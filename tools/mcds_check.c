@@ -136,7 +136,10 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_put(o, "pools", pools);
 
-    /* adds the names under which directives store data in memcached to o */
+    /*
+     * adds to the JSON object o the names under which the directives of nginx's
+     * configuration store data in memcached
+     */
 
     names = json_array();
     i = 0;

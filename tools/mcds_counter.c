@@ -174,9 +174,9 @@ mcds_counter_get(mcds_t *m, ngx_str_t *key)
     if (rc == NGX_MCDS_OK && (answer.has & NGX_MCDS_TTL)) {
 
         /*
-         * "ttl" is null for a counter that nginx has marked with the time of
-         * its creation: the mark is in its time to live in memcached, which
-         * therefore does not tell when the counter expires
+         * "ttl" is null for a counter without an expiry, and for one whose time
+         * to live in memcached was set by nginx to encode when the counter was
+         * created, not when the counter expires
          */
 
         mcds_put(o, "ttl",
@@ -240,8 +240,9 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
     if (minus && rc == NGX_MCDS_OK) {
 
         /*
-         * a replica that is down keeps the larger number from before the
-         * command, which the counter gets again when the replica returns
+         * a subtraction counts as failed if a replica is down: the replica
+         * keeps the number from before the subtraction, which is larger, and
+         * the counter gets that number again when the replica returns
          */
 
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -270,7 +271,7 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 
 /*
  * removes nginx's mark (the time of creation, as a time to live in memcached)
- * from a counter that was set to another number: a host that has counted more
+ * from a counter that the tool has decreased: a host that has counted more
  * would raise the marked counter to its own number again
  */
 
@@ -334,8 +335,8 @@ mcds_counter_set(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
     req.ttl = m->o.ttl;
 
     /*
-     * a replica that is down would undo the command when it returns, if its
-     * number is larger
+     * the command succeeds only if every replica has set the number: a replica
+     * that was down and kept a larger number would undo the command later
      */
 
     req.every = 1;

@@ -381,8 +381,8 @@ mcds_fetch_wait(mcds_fetch_t *f, int fd, short events)
 
 
 /*
- * sends a request to nginx, which is small enough for one call of send(), and
- * reads the response
+ * sends a request, small enough for one call of send(), to nginx, and reads the
+ * response
  */
 
 static ngx_int_t

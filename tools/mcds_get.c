@@ -343,8 +343,9 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 
 
 /*
- * adds the route of a page to the JSON, a hash of the location and the URI that
- * nginx has chosen for it: pages of the same location and URI have the same one
+ * adds to the JSON the route of a page, a hash of the location and the URI that
+ * nginx has chosen for the page: pages of the same location and URI have the
+ * same route
  */
 
 static void

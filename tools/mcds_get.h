@@ -22,9 +22,9 @@ void mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key);
 /*
  * Returns a JSON object with the stored data of a page, or of a variant.
  * secrets: the keys of mcds_cache_hmac_key by which the page's signature is
- * checked, an array of ngx_str_t; NULL: no check.  list: the entry with the
- * list of variants that the variant is in, which records their purges; NULL:
- * the key is not known to be that of a variant.
+ * checked, an array of ngx_str_t; NULL: no check.  list: for a variant, its
+ * page's entry, which lists the headers that the page varies by, and records
+ * purges; NULL: the key is not known to be that of a variant.
  */
 
 json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,

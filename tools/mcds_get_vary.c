@@ -155,7 +155,10 @@ mcds_get_list(mcds_t *m, ngx_str_t *key, ngx_mcds_entry_t *list,
         return NGX_DECLINED;
     }
 
-    /* a variant's key must have the generation of the list of variants */
+    /*
+     * the keys of a page's variants contain the generation, a random number in
+     * the page's entry: a key with another number is not of a current variant
+     */
 
     ngx_memzero(none, NGX_MCDS_VARIANT_LEN);
     mcds_get_variant_key(m, list, none, &other);

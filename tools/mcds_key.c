@@ -128,8 +128,8 @@ mcds_key_split(mcds_key_url_t *u, ngx_str_t *url)
 
 
 /*
- * finds a location that may answer the URL; *several is set if others, in which
- * pages have other keys, may answer it, too
+ * finds a location that may answer the URL; sets *several if other locations,
+ * in which pages have other keys, may answer the URL, too
  */
 
 static mcds_scope_t *
@@ -418,8 +418,8 @@ mcds_key_variable(mcds_scope_t *scope, mcds_key_url_t *u, ngx_str_t *name,
 
 
 /*
- * finds the value of the first argument of a URL that has this name; case does
- * not matter, as for nginx's $arg_ variables
+ * computes the value of the variable "name", of the form arg_NAME: the value of
+ * the URL's first argument NAME, whose case does not matter, as for nginx
  */
 
 static void

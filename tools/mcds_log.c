@@ -263,8 +263,8 @@ mcds_log_event(mcds_log_t *ml, ngx_mcds_log_event_t *event)
 
 /*
  * Prints the stored lines of a log, and then the new lines that polls of the
- * log return.  A line that was late may be among both: the ids of the stored
- * lines are remembered, so that it is printed once.
+ * log return.  A poll may also return a stored line that was written late: the
+ * ids of the printed lines are remembered, so that each line is printed once.
  */
 
 static void

@@ -476,9 +476,9 @@ mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url)
 
 
 /*
- * looks for server{} blocks at the addresses of a port that may get the request
- * for a URL; any: an IP address in the URL is ignored, since no server{} block
- * listens on the URL's port
+ * looks, at the addresses of a port, for server{} blocks that may get the
+ * request for a URL; any: an IP address in the URL is ignored, since no
+ * server{} block listens on the URL's port
  */
 
 static void

@@ -53,8 +53,9 @@ void mcds_page_put(json_t *o, ngx_str_t *name);
 
 
 /*
- * If nginx may store the page under another key (page->why), reports the reason
- * as an error: an item under this key may not be the page that nginx serves.
+ * If nginx may store the page under another key than that in page->name, prints
+ * the reason, page->why, as an error: the item that the tool finds is perhaps
+ * not the page that nginx serves.  Otherwise does nothing.
  */
 
 void mcds_page_doubt(mcds_t *m, mcds_page_t *page);

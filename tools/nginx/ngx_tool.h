@@ -44,9 +44,10 @@ ngx_int_t ngx_tool_run(ngx_uint_t *done);
 
 /*
  * Watches a descriptor, such as a pipe, in the event loop: the handler is
- * called when it is readable.  Returns a connection that stands for the
- * descriptor, with data in its field "data"; the handler gets it as ev->data.
- * Returns NULL if out of memory.
+ * called when the descriptor is readable.  Returns a connection that stands for
+ * the descriptor, with data in its field "data"; the handler gets this
+ * connection as ev->data.  Returns NULL if no connection is free, or the
+ * descriptor cannot be watched.
  */
 
 ngx_connection_t *ngx_tool_watch(int fd, ngx_event_handler_pt handler,
