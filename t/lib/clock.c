@@ -3,18 +3,17 @@
  * Copyright (C) mcds authors
  *
  * A clock that the test moves, preloaded into nginx and memcached, see
- * Test/Mcds/Clock.pm.  A file has the time in microseconds since the epoch, to
- * which each process adds its offset; then the microseconds by which the
- * monotonic clocks are ahead of the real ones.
+ * Test/Mcds/Clock.pm.  A file has two 64-bit numbers of microseconds: the time
+ * since the epoch, to which each process adds its offset, and the time by which
+ * nginx's monotonic clock is ahead of the real one.
  *
  *    MCDS_CLOCK         the file
- *    MCDS_CLOCK_OFFSET  microseconds
- *    MCDS_CLOCK_ALL     also replace the monotonic clocks: for memcached, whose
- *                       items expire by them; its event loop wakes often to
- *                       read them
+ *    MCDS_CLOCK_OFFSET  the offset of the process, in microseconds
+ *    MCDS_CLOCK_ALL     also replace the monotonic clocks by the test's clock:
+ *                       for memcached, whose items expire by a monotonic clock
  *
- * Without MCDS_CLOCK_ALL timeouts run in real time, as nginx uses a monotonic
- * clock for them, plus the time that the test lets pass.
+ * Without MCDS_CLOCK_ALL the monotonic clocks, and so the timeouts of nginx,
+ * run in real time, and the test can only advance them.
  */
 
 

@@ -3,8 +3,8 @@
  * Copyright (C) mcds authors
  *
  * A module of nginx for Test::Mcds::Dump: answers each request with the values
- * of mcds's directives at the location that the request was led to, a line for
- * each of them, and with the request's properties according to proxy headers.
+ * of mcds's directives in the location that handles the request, one line for
+ * each directive, and with the request's properties according to proxy headers.
  */
 
 

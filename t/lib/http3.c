@@ -15,21 +15,22 @@
  *     stop tag      asks the server to stop sending
  *     resume tag    opens the window of a paused stream
  *     close         ends the connection, and the program
+ *     go            see -s
  *
- * A program that ends without "close" does not notify the server.
+ * If the program ends without "close", it does not notify the server.
  *
  * The output is lines, too:
  *
  *     connected new|early
  *     status tag number
  *     header tag name: value
- *     data tag length  followed by so many bytes after the line
+ *     data tag length  the given number of bytes follows the line
  *     end tag       the answer is complete
  *     reset tag code  the answer ends incomplete
- *     closed why    the last line
+ *     closed reason  is the last line
  *
- * With -s the TLS session is saved in that file, and a saved session is used:
- * requests up to the command "go" are sent as early data.
+ * With -s the client saves its TLS session in the file, and resumes a session
+ * saved there before: requests up to the command "go" are sent as early data.
  */
 
 

@@ -625,8 +625,8 @@ fail(client_t *c, char *what)
     c->active = 0;
 
     /*
-     * after a failure, the client sends its next request with a delay: if the
-     * server refuses connections, this would be a busy loop otherwise
+     * after a failure, the client sends its next request with a delay, lest it
+     * retry in a busy loop while the server refuses connections
      */
     if (rate == 0) {
         c->next = now() + 0.005;

@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Measures the event loop of nginx's workers: the library is loaded before libc
- * and wraps epoll_wait(), and all other functions that could block.  A turn of
- * the loop lasts from one epoll_wait() to the next; measured are its duration,
- * the part in which the worker was ready but had no processor, and the part in
- * which it ran.
+ * Measures the event loop of nginx's workers: this library is loaded before
+ * libc and wraps epoll_wait(), and all other functions that could block.  A
+ * turn of the loop lasts from one epoll_wait() to the next.  The library
+ * measures how long a turn takes, how long the worker ran in the turn, and how
+ * long the worker was ready to run but had no processor.
  *
  * Each worker has a file, $MCDS_LOOP.<pid>, which is mapped, so that it can be
  * read at any time.
@@ -51,8 +51,8 @@ typedef struct {
                                           block the worker */
     volatile uint64_t  waited;         /* duration of the longest call of a
                                           function that may block */
-    char               name[56];       /* name of the function that may block
-                                          which was called last */
+    char               name[56];       /* name of the last called function among
+                                          those that may block */
 } watch_t;
 
 

@@ -371,8 +371,8 @@ order_handler(ngx_http_request_t *r)
 
 
 /*
- * lists the handlers of phases in the order in which nginx's phase engine runs
- * them, and those of the log phase, which it does not run, behind them
+ * lists the phase handlers in the order in which nginx's phase engine runs
+ * them, and then the handlers of the log phase, which the engine does not run
  */
 
 static u_char *

@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Makes nginx's table of request headers look like that of another nginx: the
+ * Makes nginx's table of request headers look like that of another nginx: this
  * library is loaded before nginx and changes two entries before nginx reads
  * them.  "Keep-Alive" gets the offset 0, that is, no field of its own, as
- * "Proxy-Connection" has since nginx 1.31.0.  If $MCDS_TABLE_ODD is set, it is
- * the offset of a field that is no pointer, and "Expect" gets this offset.
+ * "Proxy-Connection" has since nginx 1.31.0.  "Expect" gets the offset in
+ * $MCDS_TABLE_ODD, if set: the offset of a field that is no pointer.
  */
 
 

@@ -16,8 +16,9 @@
 
 
 /*
- * A second copy of the checksum code, under another name, gives access to the
- * function with a table, which this processor may never use.
+ * includes the checksum code once more, under another name, so that the test
+ * can call its static function ngx_mcds_crc32c_table(), which is not used on a
+ * processor with an instruction for CRC32C
  */
 
 uint32_t ngx_mcds_crc32c_copy(uint32_t crc, u_char *data, size_t len);
@@ -69,32 +70,32 @@ static ngx_str_t  page_key = ngx_string("httpexample.org/articles/?a=1");
 static uint32_t   seed;
 
 static u_char     layout[] =
-    "\x4d\x43\x44\x53"                       /*  0 magic */
-    "\x01"                                   /*  4 format */
-    "\x00"                                   /*  5 kind */
-    "\x70\x00"                               /*  6 size of this header */
-    "\x03\x00\x00\x00"                       /*  8 flags */
-    "\xe3\x51\x1d\xff"                       /* 12 CRC32C */
-    "\x08\x07\x06\x05\x04\x03\x02\x01"       /* 16 time of expiry */
-    "\x18\x17\x16\x15\x14\x13\x12\x11"       /* 24 created */
-    "\x28\x27\x26\x25\x24\x23\x22\x21"       /* 32 generation */
-    "\x05\x00\x00\x00\x00\x00\x00\x00"       /* 40 size of body */
-    "\x34\x33\x32\x31"                       /* 48 age */
-    "\x44\x43\x42\x41"                       /* 52 stale-while-revalidate */
-    "\xff\xff\xff\xff"                       /* 56 stale-if-error */
-    "\x54\x53\x52\x51"                       /* 60 request time */
-    "\x03\x00\x00\x00"                       /* 64 size of key */
-    "\x08\x00\x00\x00"                       /* 68 size of extensions */
-    "\x06\x00\x00\x00"                       /* 72 size of headers */
-    "\x05\x00\x00\x00"                       /* 76 body in this item */
-    "\x00\x00\x00\x00"                       /* 80 number of parts */
-    "\xc8\x00"                               /* 84 status */
-    "\x00\x00"                               /* 86 reserved */
-    "\x00\x00\x00\x00"                       /* 88 length of a part */
-    "\x00\x00\x00\x00\x00\x00\x00\x00"       /* 92 reserved */
-    "\x68\x67\x66\x65\x64\x63\x62\x61"       /* 100 id of the build */
-    "\x00\x00\x00\x00"                       /* 108 number of purges */
-    "k/1"                                    /* 112 text of the key */
+    "\x4d\x43\x44\x53"                       /* at 0: magic */
+    "\x01"                                   /* at 4: format */
+    "\x00"                                   /* at 5: kind */
+    "\x70\x00"                               /* at 6: size of the header */
+    "\x03\x00\x00\x00"                       /* at 8: flags */
+    "\xe3\x51\x1d\xff"                       /* at 12: CRC32C */
+    "\x08\x07\x06\x05\x04\x03\x02\x01"       /* at 16: time of expiry */
+    "\x18\x17\x16\x15\x14\x13\x12\x11"       /* at 24: time of creation */
+    "\x28\x27\x26\x25\x24\x23\x22\x21"       /* at 32: generation */
+    "\x05\x00\x00\x00\x00\x00\x00\x00"       /* at 40: size of body */
+    "\x34\x33\x32\x31"                       /* at 48: age */
+    "\x44\x43\x42\x41"                       /* at 52: stale-while-revalidate */
+    "\xff\xff\xff\xff"                       /* at 56: stale-if-error */
+    "\x54\x53\x52\x51"                       /* at 60: ms until the response */
+    "\x03\x00\x00\x00"                       /* at 64: size of key */
+    "\x08\x00\x00\x00"                       /* at 68: size of extensions */
+    "\x06\x00\x00\x00"                       /* at 72: size of headers */
+    "\x05\x00\x00\x00"                       /* at 76: size of body in item */
+    "\x00\x00\x00\x00"                       /* at 80: number of parts */
+    "\xc8\x00"                               /* at 84: status */
+    "\x00\x00"                               /* at 86: coding of the body */
+    "\x00\x00\x00\x00"                       /* at 88: length of a part */
+    "\x00\x00\x00\x00\x00\x00\x00\x00"       /* at 92: decoded size */
+    "\x68\x67\x66\x65\x64\x63\x62\x61"       /* at 100: id of the build */
+    "\x00\x00\x00\x00"                       /* at 108: number of purges */
+    "k/1"                                    /* at 112: text of the key */
     "\x02\x00\x02\x00\x00\x00t1"             /* extension, type 2, size 2 */
     "A: b\r\n"
     "hello";
@@ -643,7 +644,7 @@ test_sizes(void)
     ngx_str_set(&entry.key, "k");
     ngx_str_null(&entry.headers);
 
-    /* a body of 63 bytes makes the sum of the four lengths 64 */
+    /* the key "k" and a body of 63 bytes: the sum of the lengths is 64 */
 
     value = build(&entry, "123456789012345678901234567890123456789012345678901"
                           "234567890123", 63);
@@ -705,7 +706,7 @@ test_header_size(void)
     ok(read_exact(data, len + 8, &why) == NGX_OK,
        "longer header of a later writer is read");
 
-    /* fields of a later version in bytes of the header that are reserved now */
+    /* an entry with 0xff from offset 86 on and an unknown flag is accepted */
 
     ngx_memset(data + 86, 0xff, 120 - 86);
     data[11] = 0x80;
@@ -1007,7 +1008,8 @@ test_header_lines(void)
     }
 
     /*
-     * each byte at each position of a header's value, which is checked in words
+     * each byte at each position of a header's value: the parser checks a
+     * value a machine word at a time
      */
 
     wrong = 0;
@@ -1423,7 +1425,7 @@ read_exact(const u_char *data, size_t len, char **why)
 }
 
 
-/* Reads and frees an entry; returns 1 if the reason for refusing it is text. */
+/* Reads and frees an entry; returns 1 if it is refused for the given reason. */
 
 static int
 declined(ngx_mcds_value_t *value, const char *text)

@@ -552,8 +552,8 @@ static state_row_t  state_rows[] = {
     { 60000, NEVER, 10, REVALID|SHARED, 70000, NGX_MCDS_STALE_UNUSABLE },
 
     /*
-     * s-maxage with stale-while-revalidate: exactly as long as the origin
-     * allows
+     * a page with s-maxage and stale-while-revalidate (NO_GRACE) is used stale
+     * for exactly the seconds of stale-while-revalidate (3rd field)
      */
 
     { 60000, NEVER, 10, NO_GRACE, -1, NGX_MCDS_FRESH },
@@ -636,7 +636,7 @@ test_control_bytes(void)
         ngx_memzero(&cc, sizeof(cc));
         ngx_mcds_cache_control_add(&cc, &line);
 
-        /* n: this byte makes an unknown directive, which is no error */
+        /* n: "no-store" and this byte are the name of an unknown directive */
 
         n = c != 0 && (isalnum((int) c)
                        || strchr("!#$%&'*+-.^_`|~", (int) c) != NULL);
@@ -834,7 +834,7 @@ test_took(void)
 
 
 /*
- * If a response must not be stored for many reasons, the first one is reported;
+ * If several reasons forbid storing a response, the first reason is reported;
  * the test then removes the reasons in turn.
  */
 
@@ -1000,8 +1000,8 @@ test_decide_origin(void)
         }
 
         /*
-         * a response with must-understand, and one with a directive of the
-         * origin, but no lifetime
+         * a 403 with must-understand is not stored; nor is an error, other than
+         * 404 and 410, that is "public", but has no lifetime
          */
 
         parse(&response.cc, "max-age=60, must-understand");
@@ -1208,7 +1208,10 @@ test_state(void)
        && ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 2000)
           == NGX_MCDS_STALE_UNUSABLE, "the configuration's lifetime");
 
-    /* s-maxage with stale-if-error: exactly as long as the origin allows */
+    /*
+     * a page with s-maxage (NO_GRACE) is used after an error for exactly the
+     * seconds of the origin's stale-if-error, and not at all without it
+     */
 
     entry.flags = OURS|NO_GRACE;
     ok(!ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS), "no grace: no error");

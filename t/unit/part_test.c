@@ -31,7 +31,7 @@ static u_char  layout[] =
     "\x01\x00"                               /* at 4: format, reserved */
     "\x20\x00"                               /* at 6: size of this header */
     "\x05\x00\x00\x00"                       /* at 8: size of the data */
-    "CRC!"                                   /* at 12: CRC32C of other bytes */
+    "CRC!"                                   /* at 12: checksum, CRC32C */
     "\xef\xcd\xab\x89\x67\x45\x23\x01"       /* at 16: the body's generation */
     "\x07\x00\x00\x00"                       /* at 24: number of the part */
     "\x00\x00\x00\x00"                       /* at 28: reserved */

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The marks of counters, expiries in years that contain the time of a counter's
- * creation: their values, the periods that they cover, and the age of a counter
+ * The marks of counters: the mark of a counter is the expiry of its item, years
+ * ahead, with the lower bits of the time when the counter was created.  Tests
+ * the values of marks, the periods that marks cover, and the age of a counter
  * by its mark, with clocks that differ.
  */
 

@@ -147,7 +147,7 @@ main(void)
           "purged a second ago");
     check(list, 0, 0, 3000, 1000, 0, 1000, "all variants purged");
 
-    /* of more pages than a worker can remember, it remembers the last ones */
+    /* a worker that has seen too many pages remembers those it saw last */
 
     for (n = 0; n < 30000; n++) {
         ngx_memcpy(key, &n, 4);

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Statistics: the sums of several workers, the gauges of running workers, the
- * changes of a circuit breaker that the host reports, and the counts that wait
- * for a flush.
+ * Statistics: the sums of several workers, the gauges of running workers, when
+ * a host logs that the circuit breaker of a server opened or closed, and the
+ * counts that wait for a flush.
  */
 
 
@@ -300,8 +300,8 @@ test_breaker(void)
 
 
 /*
- * In whatever order the workers find a server down and up, the host reports its
- * changes alternately: down, up, down, up.
+ * In whatever order the workers find a server down and up, the host logs the
+ * changes of the server alternately: down, up, down, up.
  */
 
 static void

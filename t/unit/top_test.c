@@ -377,8 +377,9 @@ test_give_large(void)
     value = stored("/other", 1000);
 
     /*
-     * a summary of 20 kilobytes: a value of the largest size under another key
-     * shows whether memcached accepts this size
+     * before a summary of 20 kilobytes, the worker stores, under another key, a
+     * value of the largest size that a summary can have: the reply shows
+     * whether memcached accepts values of the largest size
      */
 
     answer(0, NGX_MCDS_OK, value);
@@ -391,7 +392,7 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000, "large: it fits");
     answer(3, NGX_MCDS_OK, NULL);
 
-    /* memcached refuses the value of the largest size */
+    /* memcached refuses a value of the largest size that a summary can have */
 
     start(1200);
     ngx_mcds_value_unref(value);
@@ -450,7 +451,7 @@ test_give_slots(void)
     ok(nsent == 3 && is(2, NGX_MCDS_GET, "t:top:121"),
        "slots: then the next one");
 
-    /* unsent counts stay until the end of the next slot (interval of time) */
+    /* a worker keeps unsent counts to the end of the next interval of time */
 
     pass(1000);                   /* the clock is at 1220 */
     count("/c", 1);
@@ -633,8 +634,9 @@ test_read_ended(void)
 
 
 /*
- * Each turn of the event loop adds one slot of time to a list; meanwhile, the
- * previous list is shown.
+ * The worker builds a new list of the most frequent keys: each turn of the
+ * event loop adds the counts of one interval of time.  Until the new list is
+ * complete, the previous list is shown.
  */
 
 static void
@@ -762,7 +764,10 @@ test_read_waits(void)
 
     ok(calls == 5, "waits: all are called");
 
-    /* a handler that asks for the list again waits until it is read anew */
+    /*
+     * a handler that asks for the list of keys once more is called when the
+     * worker has read the list anew
+     */
 
     pass(5000);
     (void) ngx_mcds_top_read(&top, waiter, &top, &wait);

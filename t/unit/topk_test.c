@@ -3,8 +3,9 @@
  * Copyright (C) mcds authors
  *
  * The space-saving summary compared with true counts: a count is never too low,
- * and too high by at most total / max.  A summary contains each key with a
- * larger count, however the stream was divided, merged, stored and read.
+ * and too high by at most total / max (the sum of all counts divided by the
+ * maximum number of keys).  A summary contains each key whose true count is
+ * above total / max, however the stream was divided, merged, stored and read.
  */
 
 
@@ -425,7 +426,7 @@ test_refused(void)
 }
 
 
-/* Stored summaries whose checksum is right, and another field is wrong. */
+/* Stored summaries with a valid checksum, but one wrong field, are refused. */
 
 static void
 test_refused_inside(void)
@@ -504,7 +505,7 @@ draw(ngx_uint_t kind)
         return number() % KEYS;
     }
 
-    /* half of the drawn keys are the first, a quarter the second, and so on */
+    /* half of the drawn keys have the index 0, a quarter the index 1, ... */
 
     for (n = 0; n < 12 && number() % 2; n++) { /* void */ }
 

@@ -196,7 +196,10 @@ test_variants(void)
 }
 
 
-/* The Accept-Encoding of a request, and the Content-Encoding of a response. */
+/*
+ * Tests whether the Accept-Encoding of a request accepts all codings in the
+ * Content-Encoding of a response.
+ */
 
 static void
 test_coded(void)

@@ -808,8 +808,9 @@ test_sum_shared(void)
 
 
 /*
- * The handler that gets the sum of a key asks for the next sum of the key, or
- * for so many others that this sum is evicted from the worker's memory.
+ * The handler that gets the number of visitors of a key asks, while it runs,
+ * for the number of the same key a minute later, or for the numbers of so many
+ * other keys that the first key is evicted from the worker's memory.
  */
 
 static void

@@ -1123,8 +1123,8 @@ sub version_in {
 }
 
 
-# skips the test file if nginx is older than the version; $but: a fork, such as
-# Angie, that has the version of nginx that it is based on, but not the feature
+# skips the test file if nginx is older than the version that added a feature,
+# or is the fork $but, such as Angie, which lacks the feature or has its own
 
 sub since {
     my ($self, $version, $what, $but) = @_;
@@ -1273,8 +1273,8 @@ sub wait_for {
 }
 
 
-# seconds since this machine started in which some task was ready to run without
-# a processor; 0 if the kernel does not report it
+# how many seconds, since this machine started, at least one task was ready to
+# run but had no processor; 0 if the kernel does not report this time
 
 sub pressure {
     open my $fh, '<', '/proc/pressure/cpu' or return 0;
@@ -1297,13 +1297,13 @@ sub stopwatch {
 }
 
 
-# seconds so far in which threads of this test, of its helper programs and of
-# its nginx processes were ready to run without a processor
+# seconds, so far, in which threads of this test, of its helper programs and of
+# its nginx processes were ready to run but had no processor
 
 sub lost {
     my ($self) = @_;
 
-    # the time that an ended process was ready to run stays in the sum
+    # the sum keeps the time that an ended process has waited for a processor
 
     my $waited = $self->{waited} //= {};
 
@@ -1443,8 +1443,8 @@ sub wait_leaks {
 }
 
 
-# compares how many connections each memcached and the workers see; returns
-# texts about differences
+# waits until each memcached and the workers count the same number of
+# connections between them; returns texts about differences
 
 sub wait_count {
     my ($self, $seconds) = @_;
@@ -1475,7 +1475,8 @@ sub wait_count {
 }
 
 
-# waits until no worker has outlived its master; returns texts about those left
+# waits until no worker outlives its master process; returns a text about each
+# process group of nginx that is left after the timeout
 
 sub wait_stray {
     my ($self, $seconds) = @_;
@@ -1492,8 +1493,8 @@ sub wait_stray {
 }
 
 
-# whether the process group has a process other than a zombie, which has ended,
-# but for which its parent has not waited yet
+# whether the process group has a process that has not ended; a zombie has
+# ended, although its parent has not waited for it yet
 
 sub alive {
     my ($group) = @_;
@@ -1525,8 +1526,8 @@ sub state {
 sub stopped { return Test::Mcds::state($_[0]) =~ /[TZX]/ }
 
 
-# waits until no process holds a socket on a port of this test, and returns
-# those that are left; a closed socket, in TIME_WAIT, has no inode
+# waits until no process holds a socket on a port of this test; returns a text
+# about each socket left.  A closed socket, in TIME_WAIT, has no inode
 
 sub wait_sockets {
     my ($self, $seconds) = @_;

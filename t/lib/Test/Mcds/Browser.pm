@@ -10,8 +10,8 @@ package Test::Mcds::Browser;
 #     $p->js(expression)           its value; promises are awaited
 #     $p->wait(expression, s)      until it is true; false after s seconds
 #     $p->text(selector)           the visible text of the element, or ''
-#     $p->shot(file, %o)           a picture; width, height, dark as above
-#     $p->show(%o)                 the same without a picture
+#     $p->shot(file, %o)           a picture; %o: width, height, dark, mobile
+#     $p->show(%o)                 applies the options of shot(), no picture
 #     $p->errors()                 errors and exceptions in the console
 #     $b->stop()
 

@@ -7,7 +7,7 @@ package Test::Mcds::Clauses;
 #
 #     clauses($t, \@statements, $locations, @rows)
 #
-# The statements are those of the RFC whose number is in the name of the file:
+# The statements are those of the RFC whose number is in the test file's name:
 #
 #     [statement, level, words]
 #     [statement, level, words, not => 'why it cannot apply']
@@ -35,9 +35,9 @@ package Test::Mcds::Clauses;
 # location of $locations), life (seconds, of the stored page), check (a sub that
 # gets the second response, ways to send further requests, the first response
 # and the entry), and todo (why the check is known to fail).  The ways are get,
-# head, post and options, each a sub of the rest of the uri and of headers.  The
-# origin reports in X-Request the conditions, ranges and Authorization of a
-# request.
+# head, post and options, each a sub whose arguments are text to append to the
+# uri, and headers.  The origin reports in X-Request the conditions, ranges and
+# Authorization of a request.
 
 use warnings;
 use strict;
@@ -126,8 +126,8 @@ sub is_by { return ($_[0] // '') eq 'by' }
 sub todo { my %more = is_by(@_) ? () : @_[2 .. $#_]; return $more{todo} }
 
 
-# tests that each statement of the RFC has rows, or a reason for having none,
-# and that each row has a statement
+# tests that each statement of the RFC has test rows, or a reason for having
+# none, and that each row names existing statements
 
 sub count {
     my ($statements, @rows) = @_;

@@ -13,8 +13,8 @@ package Test::Mcds::Clock;
 # In nginx only the time of day stands still, while timers run; pass() also
 # advances the timers.  memcached updates its clock once a second: add() and
 # set() wait until it has done so, and ticks() returns the second that its clock
-# has.  offset is the number of seconds by which the clock of that process is
-# ahead.
+# has.  The clock of a server started with "offset" is ahead of the test's clock
+# by so many seconds.
 
 use warnings;
 use strict;

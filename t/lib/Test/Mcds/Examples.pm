@@ -16,8 +16,8 @@ our @EXPORT = qw/ examples whole locations /;
 
 my $root = "$FindBin::Bin/..";
 
-# the directives that define a name which an example leaves to the reader, by
-# nginx's message about the missing name
+# the keys match nginx's messages about a name that an example leaves to the
+# reader to define; each value returns a directive that defines the name
 
 my %missing = (
     qr/unknown "(?!mcds_)(\w+)" variable/ =>
@@ -67,8 +67,8 @@ sub examples {
 
 # Returns a complete configuration, the exit code and the output of nginx -t,
 # and the level at which the example begins.  %o: id, a name for the ports of
-# further servers; memcached => { 'host:port' => name }, the addresses to
-# replace by those of the named memcached of the test, instead of that of "m";
+# further servers; memcached => { 'host:port' => name }: the memcached of the
+# test that replaces the one at this address (default: the memcached "m");
 # http, server => text that the example leaves to the reader; php => name of
 # a FastCGI origin; addresses => a list of regex => text that replaces hosts and
 # addresses; proxy_protocol => 1 to keep that option
@@ -191,8 +191,8 @@ sub around {
 }
 
 
-# the locations of a configuration with a path, not a regex: { port, path, body
-# }, where the body includes the directives of the server around them
+# returns those locations of a configuration that have a path, not a regex, as
+# { port, path, body }; the body includes the directives of the server block
 
 sub locations {
     my ($text) = @_;

@@ -340,7 +340,7 @@ sub meta_arith {
         $item->{expires} = Test::Mcds::Classic::ends($f->{T});
     }
 
-    # the stored number is padded with blanks, that in the reply is not
+    # blanks pad the number in the item, but not the number in the reply
 
     return $self->valued($key, $f, $order, { %$item, value => "$n" });
 }

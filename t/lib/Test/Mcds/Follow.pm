@@ -8,7 +8,8 @@ package Test::Mcds::Follow;
 #         headers => { 'Last-Event-ID' => $id }, rcvbuf => 4096);
 #
 #     $c->status(), $c->header('content-type'), $c->text()
-#     $c->drain(1000)             reads so many bytes at most, else all there is
+#     $c->drain(1000)             reads at most 1000 bytes; drain() reads all
+#                                 that have arrived
 #     $c->count()                 lines until now
 #     $c->seen(10, seconds)       waits for 10 lines; false if there are fewer
 #                                 then, or more

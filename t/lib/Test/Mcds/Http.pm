@@ -24,8 +24,8 @@ our @EXPORT_OK = qw/
 
 our $TIMEOUT = 60;
 
-# undef, or a sub that returns the seconds in which processes of the test were
-# ready to run without a processor, which calm() subtracts
+# undef, or a sub that returns how many seconds the test's processes have waited
+# for a processor; the durations that calm() returns do not include this wait
 
 our $LOST;
 

@@ -2,7 +2,8 @@ package Test::Mcds::Log;
 
 # Copyright (C) mcds authors
 
-# Logs as seen by tests: the answers of mcds_log_api, and the stored frames.
+# Logs as seen by tests: the answers of mcds_log_api, and the frames (batches of
+# lines) that memcached stores.
 #
 #     my @events = events($host, '/log?limit=10');  # { time, host, line, id }
 #     my @lines = lines($host, '/log');

@@ -11,7 +11,8 @@ package Test::Mcds::Memory;
 #     $memory->now()          { calls, failed, blocks, bytes }
 #     $memory->fail(n)        the n-th allocation from now on fails (1: the next
 #                             one), 0: none; calls and failed restart at 0
-#     $memory->fail_later(n)  the same for each process that this one starts
+#     $memory->fail_later(n)  like fail(n), for each process that this process
+#                             starts
 #     $memory->quiet()        waits until the process stops allocating
 #     $memory->trim()         returns free memory to the kernel at the next free
 #
@@ -20,9 +21,10 @@ package Test::Mcds::Memory;
 # Repeats each of these actions, and each time lets one allocation of the worker
 # fail, "step" allocations later than the time before.  The sub gets a number
 # that is unique, and returns a list of requests, [uri, %o] as for $host->get();
-# each is sent after the previous one was answered.  first => sub: the same for
-# requests to be made before.  behind => 1: the requests start work in the
-# background.  at_once => n: n concurrent copies of each request.
+# each is sent after the previous one was answered.  first => sub: returns
+# requests that are sent before, while no allocation fails.  behind => 1: the
+# requests start work in the background.  at_once => n: n concurrent copies of
+# each request.
 #
 #     memory($pid, 'RssAnon')     memory of any process by /proc, kilobytes
 

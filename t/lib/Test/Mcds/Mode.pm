@@ -2,9 +2,10 @@ package Test::Mcds::Mode;
 
 # Copyright (C) mcds authors
 
-# The modes of nginx, of which MCDS_MODE applies one to all hosts of a test: how
-# a mode changes their configurations.  No line moves, so that line numbers in
-# messages are those of the test.
+# Modes in which nginx can run in all tests: with one worker, with threads, with
+# few connections and so on.  MCDS_MODE names the mode, which changes the
+# configuration of each nginx of a test.  No line moves, so that line numbers in
+# nginx's messages are those of the configuration in the test.
 
 use warnings;
 use strict;
@@ -68,8 +69,8 @@ sub clients { min($_[0]{clients} // $_[1], $_[1]) }
 sub daemon { $_[0]{daemon} ? 'on' : 'off' }
 
 
-# edits the text of a configuration by the mode, while it contains %%HTTP%% and
-# the like
+# changes the text of a configuration as the mode requires; the text still has
+# placeholders such as %%HTTP%%, where directives are inserted
 
 sub edit {
     my ($self, $text) = @_;
@@ -104,7 +105,8 @@ sub missing {
 }
 
 
-# adds "reuseport" to a "listen" of each address, to one only, as nginx requires
+# adds "reuseport" to the first "listen" of each address: nginx refuses a second
+# "listen" with options for the same address
 
 sub reuseport {
     my ($text) = @_;

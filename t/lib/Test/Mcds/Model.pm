@@ -2,9 +2,9 @@ package Test::Mcds::Model;
 
 # Copyright (C) mcds authors
 
-# Whether two hosts with one memcached answer as RFC 9111 permits a shared cache
-# to: random sequences are played, and judged by a model of the RFC that knows
-# only the configuration of mcds.
+# Tests whether two hosts with one memcached answer as RFC 9111 permits a shared
+# cache to: sends random sequences of requests, and checks the answers by a
+# model of the RFC.  The model knows only the configuration of mcds.
 #
 #     $model = Test::Mcds::Model->new($t, { known => 1 })
 #     $model->try($seed)      the violations, shrunk: a list of { seed, case,

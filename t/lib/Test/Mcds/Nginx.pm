@@ -622,9 +622,9 @@ sub tcp_inodes {
 }
 
 
-# the descriptors of a worker that it did not have when it started: connections
-# other than to the ports in keep (1: as many as a pool may have), files, unix
-# sockets; a list of texts
+# returns texts about descriptors that workers have leaked: files and unix
+# sockets beyond those at their start, and connections to a port beyond the
+# number in $keep (1: as many as mcds's pools may have; no number: 0)
 
 sub leaks {
     my ($self, $keep, $unix) = @_;
@@ -655,8 +655,8 @@ sub leaks {
         push @leaks, "worker $pid: $was->{files} files, now $now->{files}"
             if $now->{files} > $was->{files};
 
-        # a worker has the channel (unix socket) of each worker; it gets those
-        # of workers that start after it a moment later
+        # a worker has a channel (unix socket) of each worker; a channel that it
+        # gets when another worker starts is no leak
 
         my $channels = $was->{unix} > @workers ? $was->{unix} : @workers;
 

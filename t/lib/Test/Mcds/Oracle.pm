@@ -69,7 +69,8 @@ sub judge {
 
     my ($run, $requests) = ($self->{run}, $case->{requests});
 
-    # nginx without mcds gets each distinct request once, and again in reverse
+    # nginx without mcds gets each distinct request once, and then all of them
+    # again in reverse order
 
     my (%answers, %seen, %exposed);
     my @ask = grep { !$_->{purge} && !$seen{name($_)}++ } @$requests;
@@ -81,9 +82,10 @@ sub judge {
 
     push @ask, reverse @ask;
 
-    # a location is "exposed" if no directive separates the pages of its
-    # sessions; its application sends Vary in the next run, which may take
-    # requests to other exposed locations: repeats until a run finds no new one
+    # a location is "exposed" if its pages depend on the session, and no
+    # directive keeps the pages of a session from other sessions.  Then its
+    # application sends Vary in the next run, in which requests may reach other
+    # exposed locations: repeat the run until it finds no new exposed location
 
     do {
         $ways = keys %exposed;
@@ -366,8 +368,8 @@ sub fewer_directives {
 }
 
 
-# removes properties of clients, of the application and of requests from a case,
-# which are irrelevant to its fault
+# removes from a case those properties of clients, of the application and of
+# requests without which the case still shows the fault
 
 sub simpler {
     my ($best, $try) = @_;

@@ -46,8 +46,8 @@ sub fenced {
 }
 
 
-# turns a complete configuration of nginx into one for Test::Mcds; then replaces
-# further texts, each of which must occur
+# turns a complete configuration of nginx into one for Test::Mcds, then replaces
+# each text in the list @replace by the text after it, or dies if it is missing
 
 sub places {
     my ($conf, @replace) = @_;

@@ -48,9 +48,10 @@ sub end {
 }
 
 
-# returns the calls that block: those whose only purpose is to wait; a connect()
-# of a blocking socket, or to a name server; files that a blocking look-up
-# reads.  $resolver: the UDP port to which nginx's own resolver connects
+# returns the calls that block: those whose only purpose is to wait; connect()
+# of a blocking socket, or to a name server; openat() of a file, such as
+# /etc/hosts, that a blocking look-up of a name reads.  Leaves out connect() of
+# nginx's own resolver, which does not block, to the UDP port $resolver
 
 sub waiting {
     my ($calls, $resolver) = @_;

@@ -42,9 +42,9 @@ sub mc {
 }
 
 
-# whether the reply to a command matches, soon: yrmcds may never read from a
-# connection that was opened before its workers started, so a caller tries
-# again, on a new connection
+# returns 1 if the reply to a command matches $re, else 0 after closing the
+# connection: yrmcds may never read from a connection that was opened before the
+# workers of yrmcds started, so the caller's next attempt needs a new one
 
 sub says {
     my ($self, $line, $re) = @_;

@@ -54,7 +54,8 @@ sub start {
     socketpair($self->{control}, my $c, AF_UNIX, SOCK_STREAM, 0)
         or die "socketpair: $!\n";
 
-    # the program that is the network inherits the device and the control socket
+    # the program that simulates the network inherits the network device $tun
+    # and the control socket $c
 
     fcntl($_, F_SETFD, 0) for $tun, $c;
 
@@ -78,7 +79,8 @@ sub address { return $far }
 sub where { return "$far:$_[0]{port}" }
 
 
-# the faults of the network: names, and for each the setting or "ip" commands
+# the faults of the simulated network: [name, setting for set_how(), commands of
+# "ip"]; the first half of the commands causes the fault, the second one ends it
 
 sub faults {
     return (
@@ -141,7 +143,7 @@ sub stop {
 }
 
 
-# the functions from here on are those of the program that is the network
+# the functions from here on are those of the program that simulates the network
 
 # opens a network device as a file; TUNSETIFF, IFF_TUN | IFF_NO_PI
 

@@ -7,12 +7,14 @@ package Test::Mcds::Jepsen::History;
 #
 #     $h = Test::Mcds::Jepsen::History->new(folder)
 #     $h->{profile}
-#     $h->{crowd}{P}              a list of the lines with that letter; those of
-#                                 pages stay in the file: each_page(sub)
-#     $h->{origin}, $h->{log}, $h->{reader}
-#     $h->ill(host, from, to)     whether a fault affected this host then, or
-#                                 shortly before; '*': any host
-#     $h->faults(re, from, to)    the faults of such types that overlap
+#     $h->{crowd}{N}              a list of the lines that begin with "N"; lines
+#                                 of pages ("P") are only in the file, which
+#                                 each_page(sub) reads
+#     $h->{origin}, $h->{log}, $h->{reader}   lists of lines of other histories
+#     $h->ill(host, from, to)     whether a fault affected this host between
+#                                 two times or shortly before; '*': any host
+#     $h->faults(re, from, to)    the faults whose type matches the regex,
+#                                 between two times
 #     $h->lost(from, to)          number of memcached that have lost data
 #     $h->apart(from, to)         the difference of clocks in seconds
 #     $h->given_up(host, uri)     whether a request for the page no longer
@@ -23,7 +25,8 @@ package Test::Mcds::Jepsen::History;
 use warnings;
 use strict;
 
-# the maximum time until all workers consider a memcached server healthy again
+# the maximum time until all workers consider a memcached server healthy again,
+# microseconds
 
 my $back = 3.5e6;
 

@@ -5,16 +5,20 @@ package Test::Mcds::Jepsen::Nemesis;
 # The faults of the long chaos run, chosen by the seed (srand) and a profile:
 #
 #     net      the proxies delay, reset, stall, cut and refuse; memcached and
-#              workers are stopped; hosts are reloaded.  No data is lost
-#     death    memcached is killed, restarted and flushed, one at a time
-#     all      both, at the same time; workers and hosts are killed, clocks set
-#     corrupt  the proxies also change, repeat and drop bytes
+#              workers are stopped; hosts are reloaded; the clock of a host
+#              differs by 0.4 s.  No data is lost
+#     death    memcached is killed, restarted and flushed, hosts are reloaded,
+#              one fault at a time
+#     all      the faults of net and death; workers and hosts are killed;
+#              clocks differ by up to 3 s
+#     corrupt  some faults of "all"; the proxies change, repeat and drop bytes
 #
 #     $n = Test::Mcds::Jepsen::Nemesis->new($site, profile => name)
 #     $n->run(seconds), $n->heal(), $n->save()
 #
-# save() writes "faults": a line for each, "begin end type what host memcached
-# how", where "*" is all of them; the types are those above, "host" and "clock".
+# save() writes the file "faults" with a line for each fault: "begin end type
+# what host memcached how".  A host or memcached of "*" means all of them; the
+# type is "net", "death", "corrupt", "host" or "clock".
 
 use warnings;
 use strict;

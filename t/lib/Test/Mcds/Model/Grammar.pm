@@ -31,7 +31,7 @@ our @EXPORT = qw/ case places /;
 #     valid               { status => seconds } of mcds_cache_valid
 #     background          mcds_cache_background_update
 #     grace, origin       mcds_cache_grace
-#     stale               of mcds_cache_use_stale
+#     stale               the conditions of mcds_cache_use_stale
 #     control             Cache-Control of requests is honored
 #     wait                mcds_cache_wait
 #     timed               mcds_cache_local timed

@@ -2,27 +2,27 @@ package Test::Mcds::Model::Judge;
 
 # Copyright (C) mcds authors
 
-# The answers that RFC 9111, and the configuration beyond it, permit a shared
-# cache: a pure function of the history.
+# Judges the answers of a shared cache by RFC 9111 and the configuration, as a
+# pure function of the history of requests and answers.
 #
 #     $judge = judge($place, \@history, \%known)
 #
 # The result is { wrong => [{ what, event, text }], asked, reused, stale }.
-# Place is one of places(), the history that of Run.pm.  known are faults to be
-# ignored:
+# $place is one of places() in Grammar.pm, the history is from Run.pm.  %known
+# has the names of faults of nginx or mcds that are not reported:
 #
 #     cut      a connection ends though the response did not announce it
 #     date     If-Modified-Since later than Last-Modified does not match
 #     delay    Age without the time that the response took
 #     head     Range has a meaning for HEAD
 #     odd      a 304 with another ETag is an error
-#     renew    the headers of previous responses that a 304 without a lifetime
-#              keeps
+#     renew    the directives of a 304 without a lifetime, such as
+#              must-revalidate, do not replace those of the stored response
 #     rule     mcds_no_cache does not hold for a 304
 #     sie      waiting requests get a response that stale-if-error forbids
 #     strong   a 304 with a strong ETag for a response with a weak one
-#     tag      a page purged by tag expires when it is looked up; the record
-#              of its tag has no time
+#     tag      a page purged by tag expires when it is looked up, as the record
+#              of the tag has no time
 #     timed    the worker that has purged a page serves its local copy
 #     weak     If-Range matches weak validators of uncached responses
 #     zone     Expires may have another zone than GMT
@@ -308,8 +308,8 @@ sub said {
 sub first_age { return ($_[0] // '') =~ /^(\d+)(?:[;,]|$)/ ? $1 : 0 }
 
 
-# whether the answer to a HEAD has the validators of the stored response; a 304
-# is the reply to a request with these validators
+# whether the answer $o to a HEAD has the validators of the stored response
+# $base; 1 for a 304, which answers a request that contained these validators
 
 sub same {
     my ($base, $o) = @_;
@@ -532,7 +532,8 @@ sub stale {
     return '' if defined $p->{swr} ? $late < $p->{swr}
         : $within && $late < $place->{background};
 
-    # mcds_cache_wait limits the wait for another request
+    # mcds_cache_wait limits how long a request waits for the answer to another
+    # request
 
     return '' if $within
         && $r->{until} - $r->{time} + $r->{took} >= $place->{wait};
@@ -601,8 +602,8 @@ sub replaces {
 
     return 0 if $stored && $w->{until} < $o->{until} + 1;
 
-    # with mcds_cache_bypass only a stored answer replaces others, and not every
-    # storable answer is stored
+    # an answer obtained by mcds_cache_bypass replaces the stored one only if
+    # nginx stores the new answer; nginx does not store all storable answers
 
     return 0 if $asked->{'x-bypass'} && (!$stored || $w->{whole} != 200
         || grep { $by->{header}{$_} } 'if-none-match', 'if-modified-since');
@@ -615,11 +616,11 @@ sub replaces {
 }
 
 
-# The request headers that select the requests for which an answer replaces
-# others: all headers that any Vary of the page has named so far, even if the
-# answer's own Vary names fewer.  RFC 9111, 4.1 requires this if the answer has
-# no Vary; otherwise the answer counts as stored for fewer requests than it
-# could be.
+# Returns the names of request headers: the answer $w replaces a stored answer
+# only for requests with the same values of these headers.  They are all headers
+# that any Vary of the page has named so far, even if the Vary of $w names
+# fewer.  RFC 9111, 4.1 requires this if $w has no Vary; otherwise $w counts as
+# stored for fewer requests than it could be.
 
 sub narrow {
     my ($j, $w) = @_;

@@ -223,8 +223,9 @@ sub over {
 }
 
 
-# waits until the hosts and memcached have handled all events: a worker answers
-# requests for /rest after earlier ones, and so does memcached
+# waits until the hosts and memcached have handled all events: a request for
+# /rest, which uses a counter in memcached, is answered after earlier requests
+# to the worker and earlier commands to memcached
 
 sub rest {
     my ($self) = @_;

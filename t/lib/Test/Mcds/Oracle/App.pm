@@ -2,8 +2,9 @@ package Test::Mcds::Oracle::App;
 
 # Copyright (C) mcds authors
 
-# The application behind the nginx of the oracle.  Its answers depend only on
-# the request, and contain the user.  The application is honest: an answer that
+# The application behind the nginx of the oracle, a test that compares nginx
+# with and without mcds.  The answers of the application depend only on the
+# request, and contain the user.  The application is honest: an answer that
 # depends on a header says so by Vary, private, no-store or the like.  Only an
 # application with say => 'session' relies on the configuration to separate
 # sessions.  If a request comes to the location of such an application and no
@@ -134,9 +135,9 @@ sub who {
 }
 
 
-# whether a directive separates sessions at the location that the client
-# requested, or at the location of this application, where the key may do so,
-# too.  With subrequests the location that the client requested is unknown
+# whether directives keep the pages of different sessions apart in the cache: at
+# the location of the application ($place), where mcds_cache_key counts, too, or
+# at the location that the client requested, unknown if there are subrequests
 
 sub guarded {
     my ($place, $head, $places, $o) = @_;

@@ -190,7 +190,7 @@ sub proxied {
 }
 
 
-# the directives proxy_pass of a location, which may be within an "if"
+# the proxy_pass directives of a location, including those in its "if" blocks
 
 sub passes {
     my ($d) = @_;

@@ -451,8 +451,8 @@ sub extras {
 sub clients {
     my ($case) = @_;
 
-    # pages of requests with passwords are not stored, so these are rare unless
-    # the configuration requires passwords
+    # responses to requests with passwords are not stored, so passwords are rare
+    # unless the configuration requires them
 
     my $closed = grep { $_->[0][$_->[1]]{n} eq 'auth_basic' } nodes($case);
     my @names = $closed ? ('', 'alice', 'alice', 'bob')

@@ -8,11 +8,12 @@ package Test::Mcds::Oracle::Run;
 #     $run = Test::Mcds::Oracle::Run->new($t, $memcached)
 #     $run->play($case, \@requests, plain => 1, exposed => {})
 #
-# starts an nginx for the case, sends the requests and stops it.  The result is
-# { answers => [..], asked => n, died => why }: the answers to all requests but
-# purges, the number of requests to the application, and why nginx did not end
-# normally, if so; or { refused => text }, the output of nginx if it did not
-# start.  An answer is { status, head, body }, with status 0 if there was none.
+# play() starts an nginx for the case, sends the requests and stops nginx.  The
+# result is { answers => [..], asked => n, died => why }: the answers to all
+# requests but purges; the number of requests to the application; the reason why
+# nginx ended abnormally, only if it did.  If nginx did not start, the result is
+# { refused => text } with the output of nginx.  An answer is { status, head,
+# body }, with status 0 if nginx sent none.
 # A request with "with" is sent together with the previous one.
 
 use warnings;

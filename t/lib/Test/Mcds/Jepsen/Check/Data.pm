@@ -77,13 +77,13 @@ sub numbers {
 }
 
 
-# Checks that, unless a memcached has lost data, each number of a counter
-# exceeds all numbers answered before its request, and their count; if two
-# servers have the counter, the number may equal them.  A host recreates a lost
-# counter from the last value that this host knows, without later increments by
-# other hosts.  After a loss, a number must therefore exceed only the least of
-# the last values that the hosts have shown.  A host that was killed has to show
-# a value again first.
+# Checks the numbers of a counter.  Until a memcached loses data, each number
+# must exceed all numbers answered before its request, and the count of these
+# answers; with a counter on two servers, a number may equal them.  A host
+# recreates a lost counter from the last value that this host knows, without
+# later increments by other hosts.  After a loss, a number must therefore exceed
+# only the least of the last values that the hosts have shown.  A host that was
+# killed has to show a value again first.
 
 sub acknowledged {
     my ($h, $found, $way, @shown) = @_;
@@ -99,7 +99,7 @@ sub acknowledged {
     my $less = $way eq 'plain' ? 0 : 1;
     my $told = 0;
 
-    # one lost count may show in all later numbers: only three are reported
+    # one lost count may make all later numbers wrong: only three are reported
 
     my $wrong = sub {
         my ($r, $what, $other) = @_;
@@ -154,11 +154,12 @@ sub acknowledged {
 }
 
 
-# The deaths after which counts that two memcached servers store may be lost:
-# the other server had died before and did not have all counts yet.  It has all
-# counts after a pause in counting that is as long as a host waits ($level).
-# Without such a pause, it lacks the counts of the last two waits.  A reload
-# ends a wait.
+# Returns the deaths of one of two memcached servers after which counts may be
+# lost, as the other server had died before and did not have all counts yet.
+# The other server has all counts after a pause in counting that is as long as a
+# host waits before it copies counts ($level).  Without such a pause, the other
+# server lacks at most the counts of twice that time.  A reload of a host ends
+# the host's wait.
 
 sub unprepared {
     my ($h, $shown, @deaths) = @_;
@@ -232,7 +233,8 @@ sub lines {
     for (sort { $a->{end} <=> $b->{end} } @{$h->{crowd}{G} // []}) {
         next if $_->{status} != 200 || $read{$_->{id}} || $lossy;
 
-        # a worker that shuts down tries to write its lines for three seconds
+        # a worker that shuts down tries to write its log lines for only three
+        # seconds
 
         next if grep { $_->{what} eq 'reload' }
             $h->faults(qr/^host$/, $_->{begin}, $_->{end} + 5e6)

@@ -116,11 +116,12 @@ sub stopped {
 }
 
 
-# fills %$purges: for each page a list with an element for each acknowledged
-# purge, in the order of the answers: [time of the answer, deletion, purge], the
-# deletion and the purge of any kind that began last of those answered so far.
+# fills %$purges: for each page, a list with an element for each acknowledged
+# purge, in the order of the answers: [time of the answer, $deleted, $all].  Of
+# the purges answered up to this time, $deleted is the one that began last and
+# did not merely invalidate the page, $all the one of any kind that began last.
 # Fills %$alone: the pages that a host has built without memcached for waiting
-# requests, to which purges do not apply
+# requests; purges do not apply to these pages
 
 sub purges {
     my ($h, $purges, $alone) = @_;
@@ -224,8 +225,8 @@ sub excused {
 
     return '' if $tag;
 
-    # memcached lost the mark of the purge before a build of the page ended that
-    # had begun before the purge
+    # during a build of the page that began before the purge, memcached lost the
+    # entry that marks the page as purged
 
     return 'mark lost' if $r->{version} > $p->{begin} - 1.5e6
         && $h->lost($p->{begin}, $r->{begin}) >= ($place =~ /^r/ ? 2 : 1);
@@ -241,7 +242,7 @@ sub excused {
         && $h->ill('*', $r->{version}, $r->{version} + 1e6);
 
     # "invalidate" sets the page's expiry to a second ago, by the clock of the
-    # purging host; a host with a slower clock may still take it for fresh
+    # purging host; to a host whose clock is behind, the page may still be fresh
 
     return 'clock' if $p->{op} =~ /^invalidate/
         && $h->apart($r->{version} - 2e6, $r->{end}) > 0.85;
