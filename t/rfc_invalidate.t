@@ -215,7 +215,11 @@ my @named = (
     ['/l/a', 'Location=http://site:82/l/a', 0, 'of another port'],
     ['/l/b', 'Location=https://site:81/l/b', 0, 'of another scheme'],
     ['/l/c', 'Location=http://site:811/l/c', 0, 'of a longer port'],
-    ['/l/d', 'Location=http://site:81', 0, 'without a path'],
+    ['/l/d', 'Location=http://site:81', 0, 'of the front page'],
+    ['/', 'Location=http://site:81', 'STALE', 'without a path'],
+    ['/?b=c', 'Location=//site:81?b=c#d', 'STALE', 'with arguments alone'],
+    ['/?b=d', 'Location=http://site:81?b=c', 0, 'with other arguments alone'],
+    ['/?b=e', 'Location=?b=e', 0, 'without a host and a path'],
     ['/l/e', 'status=500;Location=/l/e', 0, 'after an error'],
     ['/l/f', 'Location=', 0, 'empty'],
 );

@@ -547,20 +547,23 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
 
 /*
  * sets *path to the path and the arguments of a URI in Location or
- * Content-Location; returns NGX_DECLINED if the URI has another scheme or host
- * than the request, or a path that does not begin with "/"
+ * Content-Location, in memory of the request; an empty path behind a host is
+ * "/" (RFC 3986, 6.2.3); returns NGX_DECLINED if the URI has another scheme or
+ * host than the request, or a path that does not begin with "/"
  */
 
 static ngx_int_t
 ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
     ngx_str_t *path)
 {
-    u_char     *p, *last;
-    size_t      scheme;
-    ngx_str_t   host;
+    u_char      *p, *last;
+    size_t       scheme;
+    ngx_str_t    host;
+    ngx_uint_t   empty;
 
     p = value->data;
     last = p + value->len;
+    empty = 0;
 
     scheme = sizeof("http:") - 1;
 
@@ -598,9 +601,11 @@ ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
         }
 
         p += host.len;
+
+        empty = (p == last || *p == '?' || *p == '#');
     }
 
-    if (p == last || *p != '/') {
+    if (!empty && (p == last || *p != '/')) {
         return NGX_DECLINED;
     }
 
@@ -611,6 +616,19 @@ ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
     }
 
     path->len = p - path->data;
+
+    if (empty) {
+        p = ngx_pnalloc(r->pool, path->len + 1);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        *p = '/';
+        ngx_memcpy(p + 1, path->data, path->len);
+
+        path->data = p;
+        path->len++;
+    }
 
     return NGX_OK;
 }
