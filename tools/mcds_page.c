@@ -476,9 +476,10 @@ mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url)
 
 
 /*
- * looks, at the addresses of a port, for server{} blocks that may get the
- * request for a URL; any: an IP address in the URL is ignored, since no
- * server{} block listens on the URL's port
+ * Looks for server{} blocks that may get the request for a URL among those that
+ * listen on a port.  If "any" is 1, no server{} block listens on the URL's own
+ * port: this port is tried in its place, and an IP address in the URL is
+ * ignored.
  */
 
 static void

@@ -123,8 +123,9 @@ struct ngx_mcds_top_state_s {
                                               slots before it were added up */
     ngx_uint_t               ended_n;
     ngx_mcds_topk_t         *shown;
-    ngx_mcds_topk_t         *next;         /* sum of the counts of keys that
-                                              will be shown next */
+    ngx_mcds_topk_t         *next;         /* the list that will be shown next:
+                                              of each key, the sum of its counts
+                                              in all slots */
     ngx_event_t              adder;
     ngx_uint_t               adding;       /* number of slots (parts of the
                                               window) whose counts of keys were
@@ -205,8 +206,9 @@ void ngx_mcds_top_read_free(ngx_mcds_top_t *top);
 
 
 /*
- * Requests the counts of keys of all slots (parts of the window) that may have
- * changed; afterwards state->missing is the number of replies to wait for.
+ * Requests from memcached those slots (parts of the list's window of time)
+ * whose counts of keys may have changed.  Sets top->state->missing to the
+ * number of replies to wait for.
  */
 
 void ngx_mcds_top_begin(ngx_mcds_top_t *top);

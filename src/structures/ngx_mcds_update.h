@@ -93,8 +93,8 @@ struct ngx_mcds_update_s {
 
     /* private fields of the update, for update.c */
 
-    ngx_uint_t              tries;      /* number of attempts to update the item
-                                           after the first one */
+    ngx_uint_t              tries;      /* number of retries made so far of
+                                           the update of the item */
     ngx_mcds_op_t           op;
     ngx_event_t             event;      /* timer of the update's next attempt,
                                            for which an exiting worker waits */

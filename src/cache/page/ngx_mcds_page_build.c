@@ -22,8 +22,8 @@
 #define NGX_MCDS_HELD             100
 
 /*
- * the longest time for which requests do not try again to refresh a page, if
- * the page's lock shows when the build by another worker is due, ms
+ * While another worker has the lock of a page, requests do not ask for the lock
+ * again until that worker's build is expected to end; at most so long, ms.
  */
 #define NGX_MCDS_HELD_MAX         1000
 

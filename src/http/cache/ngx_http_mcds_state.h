@@ -88,8 +88,8 @@ typedef enum {
 
 
 /*
- * the first of the states in which it is decided whether the request is served
- * from the cache
+ * the first of the states that a request has once mcds has decided whether the
+ * request is served from the cache
  */
 #define NGX_HTTP_MCDS_STATE_DECIDED  NGX_HTTP_MCDS_STATE_INVALIDATE
 

@@ -328,12 +328,12 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
 
 
 /*
- * Copies the pointers that nginx keeps, side by side, to the request headers
- * that it has parsed.  A pointer to a header in the list of the client's
- * request becomes a pointer to the header's copy in the list of the refresh, or
- * NULL; other pointers are not followed, whatever nginx's table of headers
- * says.  Calling the handlers of that table again instead would choose the
- * server anew, and could refuse a request that nginx has accepted.
+ * Copies those fields of r->headers_in, such as "host" and "cookie", that point
+ * to a parsed header, from the client's request to the refresh.  A pointer to a
+ * header in the list of the client's request becomes a pointer to the copy of
+ * this header in the list of the refresh; any other pointer becomes NULL.
+ * Nginx's handlers for these headers are not called again: they would choose
+ * the server anew, and could refuse a request that nginx has accepted.
  */
 
 static ngx_int_t

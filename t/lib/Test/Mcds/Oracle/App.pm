@@ -135,9 +135,10 @@ sub who {
 }
 
 
-# whether directives keep the pages of different sessions apart in the cache: at
-# the location of the application ($place), where mcds_cache_key counts, too, or
-# at the location that the client requested, unknown if there are subrequests
+# Tells whether directives keep the pages of different sessions apart in the
+# cache.  Those of the application's location ($place) count, and those of the
+# location that the client requested, which is unknown if there are subrequests.
+# mcds_cache_key keeps them apart only at the application's location.
 
 sub guarded {
     my ($place, $head, $places, $o) = @_;

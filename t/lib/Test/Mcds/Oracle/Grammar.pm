@@ -18,7 +18,8 @@ use Test::Mcds::Oracle::Conf;
 
 our @EXPORT = qw/ case /;
 
-# features of random cases that variables of the environment enable
+# directives that the generated test cases use only if a variable of the
+# environment enables them
 
 our %HAVE = (site => $ENV{ORACLE_SITE});
 
