@@ -100,8 +100,8 @@ typedef struct {
 
     unsigned              update:1;     /* INCR and DECR do not create a missing
                                            counter: the result is NOT_FOUND */
-    unsigned              by_key:1;     /* the key without the suffix chooses
-                                           the server */
+    unsigned              by_key:1;     /* "key" alone chooses the server;
+                                           otherwise "key" and "suffix" do */
     unsigned              bulk:1;       /* a large reply is expected: use the
                                            connection for large values */
     unsigned              number:1;     /* GET of a counter: on replicas, the

@@ -186,7 +186,10 @@ struct ngx_mcds_table_change_s {
 void ngx_mcds_table_change(ngx_mcds_table_change_t *change);
 
 
-/* the name of an element, which points into a table's list of names as read */
+/*
+ * the name of a table's element, and when the element expires; "name" points
+ * into the value of the table's list of names, which the caller has read
+ */
 
 typedef struct {
     ngx_str_t                   name;

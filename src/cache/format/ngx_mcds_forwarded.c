@@ -290,8 +290,8 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
     case NGX_MCDS_FORWARDED_LIST:
 
         /*
-         * the addresses ("for", "by") in the header "Forwarded" are not
-         * compared
+         * the addresses in "for" and "by" of the header "Forwarded" are not
+         * compared with those of the request, any address counts as the same
          */
 
         return 1;

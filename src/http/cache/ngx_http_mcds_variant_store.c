@@ -38,7 +38,7 @@
  */
 #define NGX_HTTP_MCDS_DROPPED     2
 
-/* of a page's list of variants, the last 1/4 is not dropped from the list */
+/* the newest variants in a page's list, 1/4 of the list, are not dropped */
 #define NGX_HTTP_MCDS_SPARED      4
 
 /*
@@ -502,10 +502,10 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
 
 /*
  * Called when a page's list of variants is stored, or cannot be stored, as
- * another worker has changed or removed the list.  In the second case, later
- * requests do not find this variant: the other worker knows more about the page
- * than this response, which is older.  Requests that wait for the variant get
- * it in both cases.
+ * another worker has changed or removed the list.  If the list is not stored,
+ * later requests do not find the variant that was just built: the other worker
+ * knows more about the page than this variant, which is older.  Requests that
+ * wait for the variant get it all the same.
  */
 
 static void

@@ -175,9 +175,10 @@ sub register_problems {
 }
 
 
-# Checks a lock with a number for each owner: a list of { start, end, token },
-# the time in which the owner was seen at work.  No two owners may work at the
-# same time, and each number must be larger than the numbers before.
+# Checks the owners of a lock.  @holds has { start, end, token } of each owner:
+# the time in which it was seen at work, and its number (fencing token).  No two
+# owners may work at the same time, and each number must be larger than the
+# numbers before.
 
 sub lock_problems {
     my (@holds) = @_;
