@@ -130,8 +130,9 @@ typedef struct {
 struct ngx_mcds_result_s {
     ngx_uint_t            rc;           /* the result code of the operation, of
                                            ngx_mcds_rc_e */
-    ngx_uint_t            has;          /* fields that the result has: VALUE,
-                                           CAS, TTL, FLAGS; and CREATED */
+    ngx_uint_t            has;          /* bits: the fields that are set
+                                           (NGX_MCDS_VALUE, _CAS, _TTL, _FLAGS),
+                                           and NGX_MCDS_CREATED */
     uint64_t              cas;
     int64_t               ttl;
     uint32_t              flags;

@@ -308,9 +308,9 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     if (ctx->authorization || ctx->no_store) {
 
         /*
-         * without a build of the page, the response to a request with
-         * credentials is stored if the origin allows this, and the stale page
-         * is served in place of an error
+         * a request with credentials does not take the page's lock, so no other
+         * request waits for its response; the response is stored if the origin
+         * allows this, and the stale page is served in place of an error
          */
 
         return ngx_http_mcds_cache_pass(r, ctx, 1);

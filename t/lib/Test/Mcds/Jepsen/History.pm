@@ -171,7 +171,7 @@ sub ill {
 }
 
 
-# whether a host's error log has a request for the page that no longer waits for
+# whether a host has logged that a request for $uri no longer waits for
 # memcached
 
 sub given_up {
