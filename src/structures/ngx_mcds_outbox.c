@@ -195,6 +195,7 @@ ngx_mcds_outbox_account(ngx_mcds_outbox_t *outbox, ngx_uint_t kind,
             && account->len == name->len
             && ngx_memcmp(account->name, name->data, name->len) == 0)
         {
+            account->generation = ngx_max(account->generation, generation);
             goto done;
         }
 

@@ -63,9 +63,8 @@ typedef struct {
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
     ngx_uint_t          generation;    /* generation (number of reloads) of
-                                          the configuration that created the
-                                          account or, for a URL, of the last
-                                          configuration with this URL */
+                                          the newest configuration that has
+                                          used the account */
 
     uint64_t            added;         /* how often an unsent sum of a counter
                                           was added to this account */
@@ -164,7 +163,8 @@ void ngx_mcds_outbox_sweep(ngx_mcds_outbox_t *outbox);
  * Returns the account with this kind and name, which has the unsent sums of
  * counters for one destination; the account is created if necessary.  Returns
  * NULL if there are too many accounts.  generation is that of the caller's
- * configuration, and grows with each reload.
+ * configuration, and grows with each reload; the account keeps the largest one
+ * of its callers.
  */
 
 ngx_mcds_account_t *ngx_mcds_outbox_account(ngx_mcds_outbox_t *outbox,

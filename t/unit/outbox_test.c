@@ -536,7 +536,7 @@ test_accounts(void)
     char                 name[200];
     ngx_str_t            s;
     ngx_uint_t           i, n;
-    ngx_mcds_account_t  *a;
+    ngx_mcds_account_t  *a, *b;
 
     begin(64 * 1024);
 
@@ -563,6 +563,8 @@ test_accounts(void)
 
     a = account(1, "x");
     a->added++;
+    s.len = sprintf(name, "0");
+    b = ngx_mcds_outbox_account(outbox, 2, &s, 100);
     i = 0;
 
     for (n = 200; n < 300; n++) {
@@ -572,6 +574,8 @@ test_accounts(void)
 
     ok(i > 20 && a->kind == 1 && a->len == 1,
        "those of long ago make room, unless they have something");
+    ok(b->kind == 2 && b->len == 1 && b->name[0] == '0',
+       "or are used by a new configuration");
 }
 
 

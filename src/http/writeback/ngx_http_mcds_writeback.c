@@ -120,15 +120,13 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
         }
 
         /*
-         * the sums of counts that mcds_counter_writeback posts are in shared
-         * memory and get the generation (number of reloads) of this
+         * the account, which has the sums of counts to post, is in shared
+         * memory and has the generation (number of reloads) of the newest
          * configuration: workers of older configurations leave it to newer
          * workers to post these sums
          */
 
         wb->generation = generation;
-        wb->account->generation = ngx_max(wb->account->generation,
-                                          wb->generation);
 
         wb->event.handler = ngx_http_mcds_writeback_handler;
         wb->event.data = wb;
