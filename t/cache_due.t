@@ -126,6 +126,15 @@ ok(wait_for(sub { polls() >= 3 }), 'gone: the lock is looked at');
 $f->delete(key('/gone') . ':lock');
 is(finish($p)->header('X-Cache'), 'MISS', 'gone: the page is built here');
 
+lock('/stored', ' ' . (now() + 3_600_000));
+$f->mark();
+$p = start_get($b->port(), '/stored');
+ok(wait_for(sub { polls() >= 3 }), 'stored: the lock is looked at');
+$f->set(key('/stored'), page('/stored'), 60);
+$f->delete(key('/stored') . ':lock');
+is(finish($p)->body(), 'theirs', 'stored: the page of the other host');
+is($o->count('/stored'), 0, 'stored: no build');
+
 for my $text ('', ' ', ' x', ' -1', ' 99999999999999999999', ' 12 12') {
     my $uri = '/text' . unpack 'H*', $text;
 
