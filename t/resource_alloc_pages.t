@@ -37,7 +37,8 @@ my $o = $t->origin('o', sub {
     my ($kind) = $req->{path} =~ m{^/(\w+)};
     my @head = ('Cache-Control' => 'max-age=600', ETag => '"e"',
         'Content-Type' => 'text/html', 'Cache-Tag' => 'a b',
-        $kind =~ /vary|signed/ ? (Vary => 'X-Kind') : ());
+        $kind =~ /vary|signed/ ? (Vary => 'X-Kind') : (),
+        $kind eq 'hop' ? (Connection => 'X-Hop', 'X-Hop' => 'h' x 500) : ());
 
     return { status => 304, headers => \@head }
         if $req->{headers}{'if-none-match'};
@@ -118,7 +119,16 @@ exhaust($t, $h, $t->size(11, 1),
         ["/page/$_[0]", headers => ['If-None-Match' => '"e"']] }],
 );
 
+# a header that the origin's Connection names is of that connection alone
+
+exhaust($t, $h, 1, pages('hop'));
+
 is(($h->workers())[0], $worker, 'the worker of the beginning');
+
+my @hop = grep { m{/hop/} && !/:lock$/ } $m->keys();
+
+cmp_ok(scalar(@hop), '>', 0, 'hop: stored');
+is(scalar(grep { $m->get($_) =~ /X-Hop/ } @hop), 0, 'hop: without the header');
 
 $t->done();
 

@@ -38,8 +38,9 @@ static ngx_uint_t ngx_http_mcds_has_star(ngx_str_t *value);
 static ngx_uint_t ngx_http_mcds_carried_lines(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_stored_list(ngx_http_request_t *r,
-    size_t *size, u_char **p);
-static ngx_array_t *ngx_http_mcds_connection(ngx_http_request_t *r);
+    ngx_array_t *lines, size_t *size, u_char **p);
+static ngx_int_t ngx_http_mcds_connection(ngx_http_request_t *r,
+    ngx_array_t **lines);
 static ngx_uint_t ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name);
 static ngx_str_t *ngx_http_mcds_origin_date(ngx_http_request_t *r);
 static size_t ngx_http_mcds_content_type_len(ngx_http_request_t *r);
@@ -180,8 +181,8 @@ ngx_http_mcds_response_origin(ngx_array_t *cache_valid)
 
 
 /*
- * reads the headers of a response from a list, without the first "skip" ones,
- * which belong to another response
+ * reads the headers of a response from a list, but skips the first "skip"
+ * headers: these were in the list before the content handler ran
  */
 
 static void
@@ -485,15 +486,22 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 {
     u_char                     *p;
     size_t                      size;
-    ngx_int_t                   rate;
+    ngx_int_t                   rc, rate;
     ngx_str_t                   name, *date, *charset;
+    ngx_array_t                *lines;
     ngx_http_mcds_cache_ctx_t  *ctx;
 
     ctx = ngx_http_mcds_cache_get(r);
     size = 0;
 
-    if (ngx_http_mcds_stored_list(r, &size, NULL) != NGX_OK) {
-        return NGX_DECLINED;
+    rc = ngx_http_mcds_connection(r, &lines);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mcds_stored_list(r, lines, &size, NULL);
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     date = ngx_http_mcds_origin_date(r);
@@ -516,7 +524,7 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 
     headers->data = p;
 
-    (void) ngx_http_mcds_stored_list(r, NULL, &p);
+    (void) ngx_http_mcds_stored_list(r, lines, NULL, &p);
 
     if (r->headers_out.content_type.len
         && r->headers_out.content_type.data != ctx->carried.type)
@@ -612,15 +620,16 @@ ngx_http_mcds_carried_lines(ngx_http_request_t *r,
 
 
 /*
- * adds up the sizes of the response headers to store with a page, or writes
- * them; NGX_DECLINED: a header cannot be stored
+ * adds the sizes of the response headers to store with a page to *size, or, if
+ * p is not NULL, writes these headers to *p and moves *p behind them; lines is
+ * that of ngx_http_mcds_connection(); NGX_DECLINED: a header cannot be stored
  */
 
 static ngx_int_t
-ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
+ngx_http_mcds_stored_list(ngx_http_request_t *r, ngx_array_t *lines,
+    size_t *size, u_char **p)
 {
     ngx_uint_t                  i, n, carried;
-    ngx_array_t                *lines;
     ngx_list_part_t            *part;
     ngx_table_elt_t            *h;
     ngx_http_mcds_cache_ctx_t  *ctx;
@@ -628,8 +637,6 @@ ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
     ctx = ngx_http_mcds_cache_get(r);
     carried = ngx_http_mcds_carried_lines(r, ctx);
     n = 0;
-
-    lines = ngx_http_mcds_connection(r);
 
     for (part = &r->headers_out.headers.part; part; part = part->next) {
 
@@ -665,24 +672,24 @@ ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 
 
 /*
- * returns the lines of the response's Connection header that name headers
- * which nginx does not remove; or NULL
+ * sets *lines to the values of the upstream's Connection headers, without
+ * "close" and "keep-alive": the headers that these values name must not be
+ * stored; *lines is NULL if there are no such values; NGX_ERROR: out of memory
  */
 
-static ngx_array_t *
-ngx_http_mcds_connection(ngx_http_request_t *r)
+static ngx_int_t
+ngx_http_mcds_connection(ngx_http_request_t *r, ngx_array_t **lines)
 {
     ngx_str_t        *line;
     ngx_uint_t        i;
-    ngx_array_t      *lines;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
-    if (r->upstream == NULL) {
-        return NULL;
-    }
+    *lines = NULL;
 
-    lines = NULL;
+    if (r->upstream == NULL) {
+        return NGX_OK;
+    }
 
     for (part = &r->upstream->headers_in.headers.part;
          part;
@@ -699,19 +706,23 @@ ngx_http_mcds_connection(ngx_http_request_t *r)
                 continue;
             }
 
-            if (lines == NULL) {
-                lines = ngx_array_create(r->pool, 2, sizeof(ngx_str_t));
+            if (*lines == NULL) {
+                *lines = ngx_array_create(r->pool, 2, sizeof(ngx_str_t));
+                if (*lines == NULL) {
+                    return NGX_ERROR;
+                }
             }
 
-            line = lines ? ngx_array_push(lines) : NULL;
-
-            if (line) {
-                *line = h[i].value;
+            line = ngx_array_push(*lines);
+            if (line == NULL) {
+                return NGX_ERROR;
             }
+
+            *line = h[i].value;
         }
     }
 
-    return lines;
+    return NGX_OK;
 }
 
 
