@@ -12,10 +12,6 @@
 #include "ngx_mcds_sign.h"
 
 
-/* the time after which the parts of a damaged page's body expire, seconds */
-#define NGX_MCDS_BODY_LINGER      60
-
-
 struct ngx_mcds_body_s {
     ngx_mcds_snapshot_t *snapshot;
     uint32_t             next;        /* index of the part of the body that
@@ -264,8 +260,8 @@ ngx_mcds_body_check_part(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
     }
 
     /*
-     * the signature of this part of a body was checked for all requests that
-     * share the part
+     * other requests that share this part of a body, and have the same secrets,
+     * do not check the part's signature again
      */
 
     part->checked = body->secrets;
@@ -306,42 +302,10 @@ ngx_mcds_body_lost(ngx_mcds_body_t *body, ngx_uint_t rc)
                   ngx_mcds_strerror(rc));
 
     if (ngx_mcds_answered(rc)) {
-        ngx_mcds_body_remove(body->snapshot);
+        ngx_mcds_snapshot_remove(body->snapshot);
     }
 
     return NGX_ERROR;
-}
-
-
-void
-ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot)
-{
-    ngx_mcds_cut_t       cut;
-    ngx_mcds_page_t     *page;
-    ngx_mcds_request_t   req;
-
-    page = snapshot->page;
-
-    /*
-     * The page whose body is lost is deleted, so that the next request builds
-     * it again; a page that was stored meanwhile stays.
-     */
-
-    if (snapshot->item_id.cas) {
-        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-        req.verb = NGX_MCDS_DELETE;
-        req.key = page->key;
-        req.cas = snapshot->item_id.cas;
-        req.page = 1;
-        req.movable = 1;
-
-        ngx_mcds_submit(page->pool, &req, NULL);
-    }
-
-    ngx_mcds_body_cut(&snapshot->entry, &cut);
-
-    ngx_mcds_body_drop(page->pool, &page->key, &cut, NGX_MCDS_BODY_LINGER);
 }
 
 

@@ -55,11 +55,12 @@ ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
 /*
  * Opens the body of a page's snapshot, and starts to read the parts with the
  * bytes from "from" to the one before "to".  "from" is 0 or a result of
- * ngx_mcds_body_skip().  Bytes in the entry itself, the page's first item, are
- * not read.  The body takes a reference of the snapshot.  With secrets, the
- * keys of mcds_cache_hmac_key, a part that none of them has signed counts as
- * lost; NULL: signatures are not checked.  After ngx_mcds_body_next() has
- * returned NGX_AGAIN, an event calls the handler when the caller may try again.
+ * ngx_mcds_body_skip().  Bytes of the body in the page's first item, the entry,
+ * are in memory and not read.  The body takes a reference of the snapshot.
+ * secrets are the keys of mcds_cache_hmac_key: a part that none of these keys
+ * has signed counts as lost; if secrets is NULL, signatures are not checked.
+ * After ngx_mcds_body_next() has returned NGX_AGAIN, an event calls the handler
+ * when the caller may try again.
  * Returns NULL if out of memory.
  */
 
@@ -88,15 +89,17 @@ ngx_int_t ngx_mcds_body_next(ngx_mcds_body_t *body,
 
 
 /*
- * Returns NGX_OK if all parts of an open body that have arrived are signed,
- * otherwise NGX_DECLINED.
+ * Checks the signatures of those parts of an open body that have been read and
+ * that the caller has not yet taken.  Returns NGX_OK if all are valid, or if
+ * the body was opened without secrets (keys); otherwise NGX_DECLINED.
  */
 ngx_int_t ngx_mcds_body_signed(ngx_mcds_body_t *body);
 
 
 /*
  * Returns where to start reading a body of which only the bytes from "byte" on
- * are needed: the offset of the part that has this byte, or 0.
+ * are needed: the offset in the body of the part that has this byte; 0 if the
+ * body has no parts, or if the byte is in the entry or in the first part.
  */
 off_t ngx_mcds_body_skip(ngx_mcds_entry_t *entry, off_t byte);
 
@@ -116,20 +119,12 @@ void ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part);
 
 
 /*
- * Removes from memcached a page whose body is lost or damaged.  The page is
- * deleted only if memcached still has the version in snapshot; the parts of its
- * body expire after a minute.
- */
-
-void ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot);
-
-
-/*
- * Attaches to a snapshot (a page in this worker's memory) those parts of the
- * page's body that "split" has stored in memcached and still holds, so that
- * requests need not read the parts from memcached.  The parts are freed with
- * the snapshot.  Returns NGX_DECLINED if "split" no longer holds all parts, if
- * the worker has or reads one of the parts already, or if out of memory.
+ * Attaches to a snapshot (a page in this worker's memory) all parts of the
+ * page's body, which "split" has stored in memcached, so that requests need not
+ * read the parts from memcached.  The parts are freed with the snapshot.
+ * Returns NGX_DECLINED, and attaches no part, if the body has no parts, if
+ * "split" no longer holds all parts in memory, if the worker has or reads one
+ * of the parts already, or if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_keep(ngx_mcds_snapshot_t *snapshot,

@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stands in for the reading and storing of bodies in parts in a build without
- * "large" (MCDS_WITHOUT).  ngx_mcds_split_create() returns NULL, as for servers
- * that take no parts, and ngx_mcds_snapshot_create() refuses an entry whose
- * body is in parts: the code of pages links the other functions, but never
- * calls them with a body in parts.
+ * Replaces the functions that read and store bodies in parts if mcds is
+ * compiled without "large" (MCDS_WITHOUT).  ngx_mcds_split_create() returns
+ * NULL, as if memcached accepted no value of a part's length, and
+ * ngx_mcds_snapshot_create() refuses an entry whose body is in parts; so only
+ * a purge may call one of the other functions for a body that is in parts.
  */
 
 
@@ -150,13 +150,6 @@ ngx_mcds_body_ended(ngx_mcds_body_t *body)
 
 void
 ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
-{
-    /* void */
-}
-
-
-void
-ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot)
 {
     /* void */
 }

@@ -17,6 +17,10 @@
 #include "ngx_mcds_vary.h"
 
 
+/* the time after which the parts of a damaged page's body expire, seconds */
+#define NGX_MCDS_LOST_LINGER      60
+
+
 static char *ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page,
     ngx_mcds_entry_t *entry, ngx_mcds_item_id_t *item_id);
 
@@ -262,6 +266,38 @@ ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot, ngx_queue_t *waiters)
     }
 
     return NGX_DECLINED;
+}
+
+
+void
+ngx_mcds_snapshot_remove(ngx_mcds_snapshot_t *snapshot)
+{
+    ngx_mcds_cut_t       cut;
+    ngx_mcds_page_t     *page;
+    ngx_mcds_request_t   req;
+
+    page = snapshot->page;
+
+    /*
+     * The page whose body is lost is deleted, so that the next request builds
+     * it again; a page that was stored meanwhile stays.
+     */
+
+    if (snapshot->item_id.cas) {
+        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+        req.verb = NGX_MCDS_DELETE;
+        req.key = page->key;
+        req.cas = snapshot->item_id.cas;
+        req.page = 1;
+        req.movable = 1;
+
+        ngx_mcds_submit(page->pool, &req, NULL);
+    }
+
+    ngx_mcds_body_cut(&snapshot->entry, &cut);
+
+    ngx_mcds_body_drop(page->pool, &page->key, &cut, NGX_MCDS_LOST_LINGER);
 }
 
 

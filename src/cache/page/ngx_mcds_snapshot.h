@@ -85,9 +85,10 @@ ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Returns NGX_OK if a page's snapshot is signed with a key of
- * mcds_cache_hmac_key of any request in the queue "waiters", NGX_DECLINED
- * otherwise: then not even the parts of the page's body are to be checked.
+ * Returns NGX_OK if ngx_mcds_snapshot_signed() accepts a page's snapshot for
+ * any request in the queue "waiters", with this request's secrets.  Otherwise
+ * returns NGX_DECLINED: none of these requests can use the page, so the caller
+ * need not ask memcached for the parts of the page's body.
  */
 
 ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
@@ -117,6 +118,15 @@ ngx_mcds_snapshot_t *ngx_mcds_snapshot_result(ngx_mcds_page_t *page,
 
 
 /*
+ * Removes from memcached a page whose body is lost or damaged.  The page is
+ * deleted only if memcached still has the version in snapshot; the parts of its
+ * body expire after a minute.
+ */
+
+void ngx_mcds_snapshot_remove(ngx_mcds_snapshot_t *snapshot);
+
+
+/*
  * Sets *item_id to the id of the item that a memcached command has returned.
  */
 
@@ -125,9 +135,9 @@ void ngx_mcds_page_item_id(ngx_mcds_item_id_t *item_id,
 
 
 /*
- * Notes in ngx_mcds_page_t the list of headers, or the parts of the page's
- * body, that memcached has now according to the snapshot.  A snapshot without a
- * CAS has no effect.
+ * Notes in ngx_mcds_page_t the list of headers that the page varies by, or the
+ * parts of the page's body, whichever memcached has now according to the
+ * snapshot.  A snapshot without a CAS has no effect.
  */
 
 void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);

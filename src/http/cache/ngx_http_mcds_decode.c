@@ -25,8 +25,8 @@
 #define NGX_HTTP_MCDS_DECODE_BUF    (16 * 1024)
 
 /*
- * bytes of a page's body that a request decompresses in one turn of the event
- * loop, which takes about a millisecond
+ * the decompressed bytes of a page's body that a request produces in one turn
+ * of the event loop, in about a millisecond
  */
 #define NGX_HTTP_MCDS_DECODE_TURN   (256 * 1024)
 
@@ -51,8 +51,8 @@ struct ngx_http_mcds_decode_s {
     size_t                      turn;      /* bytes that may still be
                                               decompressed in this turn of the
                                               event loop */
-    off_t                       left;      /* bytes of the requested range that
-                                              are left to send */
+    off_t                       left;      /* bytes still to decompress, up to
+                                              the requested range's end */
     unsigned                    range:1;
 
     ngx_event_t                 next;
@@ -434,7 +434,7 @@ ngx_http_mcds_decode_broken(ngx_http_mcds_cache_ctx_t *ctx)
                   &ctx->at, ngx_mcds_coding_name(ctx->snapshot->entry.coding),
                   ctx->snapshot->entry.length);
 
-    ngx_mcds_body_remove(ctx->snapshot);
+    ngx_mcds_snapshot_remove(ctx->snapshot);
 }
 
 
