@@ -33,9 +33,9 @@
 /*
  * The number of seconds that an item may end too early.  memcached counts whole
  * seconds, so that an item ends up to one second before its time to live is
- * over.  Its timer also falls behind by a fraction of a millisecond each
- * second; about every 20 minutes the clock skips a second to catch up, which
- * may cost the item another one.
+ * over.  memcached's timer also falls behind by a fraction of a millisecond
+ * each second; about every 20 minutes memcached's clock skips a second to catch
+ * up, and items may end yet another second early.
  */
 
 #define NGX_MCDS_TTL_EARLY        2
@@ -136,11 +136,11 @@ char *ngx_mcds_strerror(ngx_uint_t rc);
 
 
 /*
- * A value of memcached: bytes that are shared between an operation, the
- * requests that read them and the store that writes them.  A value lives on the
- * heap, never in a pool.  The reference count needs no atomic operation, since
- * a worker has one thread.  The bytes must not change while the value has two
- * or more references.
+ * A value of memcached: bytes that memcached operations and HTTP requests share
+ * by reference, without a copy.  A value lives on the heap, never in a pool of
+ * nginx.  The reference count needs no atomic operation, since a worker has one
+ * thread.  The bytes must not change while the value has more than one
+ * reference.
  */
 
 typedef struct {
@@ -160,8 +160,8 @@ typedef struct {
 
 
 /*
- * the number of bytes that a value to be sent must have room for after its
- * data: the client appends a CRLF, see ngx_mcds_request_t
+ * the number of bytes that a value to be sent to memcached must have room for
+ * after its data: the memcached client appends a CRLF, see ngx_mcds_request_t
  */
 #define NGX_MCDS_VALUE_SPARE  2
 

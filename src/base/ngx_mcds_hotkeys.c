@@ -28,7 +28,8 @@
 #define NGX_MCDS_HOTKEYS_FORGOTTEN 200
 
 /*
- * the number of attempts to read the hot keys of a worker that is writing them
+ * how many times a process tries to read the hot keys of a worker, while that
+ * worker is writing them, before the process gives up
  */
 #define NGX_MCDS_HOTKEYS_TRIES    100
 
@@ -398,8 +399,8 @@ ngx_mcds_hotkeys_read(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
     }
 
     /*
-     * the summary that adds up the hot keys of all workers has room for all of
-     * them, so that no key is evicted and the sums are exact
+     * the summary that adds up the hot keys of all workers has room for each of
+     * these keys, so that no key is evicted and the sums are exact
      */
 
     sum = ngx_mcds_topk_create(all, hotkeys->log);

@@ -65,7 +65,10 @@ typedef struct {
     /* the second up to which the weights of the hot keys have decayed */
     ngx_uint_t            second;
 
-    /* 1: a key has changed since the hot keys were last published */
+    /*
+     * 1: since it last published its hot keys, the worker has counted a request
+     * or noted a value for a key
+     */
     ngx_uint_t               changed;
 
     /* the list of the places of all workers' hot keys in shared memory */

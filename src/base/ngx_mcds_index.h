@@ -38,9 +38,9 @@ typedef struct ngx_mcds_index_node_s  ngx_mcds_index_node_t;
 struct ngx_mcds_index_node_s {
     ngx_mcds_index_node_t   *next;       /* the next node in the same bucket of
                                             the index */
-    ngx_mcds_index_node_t  **link;       /* the pointer to this node in its
-                                            bucket; NULL if the node is in no
-                                            index */
+    ngx_mcds_index_node_t  **link;       /* address of the pointer to this node,
+                                            in the bucket or the previous node;
+                                            NULL if the node is in no index */
     ngx_queue_t              queue;      /* link in the index's queue of idle
                                             nodes; used only if idle is set */
     void                    *pool;
@@ -119,8 +119,8 @@ ngx_int_t ngx_mcds_index_insert(ngx_mcds_index_t *index,
     size_t size);
 
 /*
- * Removes a node from the index, be it busy, idle or in no index, without
- * calling drop, the handler that frees a node.
+ * Removes a busy or idle node from the index, without calling drop, the handler
+ * that frees a node.  Does nothing if the node is in no index.
  */
 
 void ngx_mcds_index_remove(ngx_mcds_index_t *index,
@@ -139,8 +139,8 @@ void ngx_mcds_index_idle(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 void ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
 /*
- * Changes the size, in bytes, that the index counts for a busy node.  The sizes
- * of all nodes may then exceed the bounds of the index.
+ * Changes the size, in bytes, that the index counts for a busy node, and drops
+ * no node: the sum of the sizes of all nodes may then exceed max_size.
  */
 
 void ngx_mcds_index_resize(ngx_mcds_index_t *index,

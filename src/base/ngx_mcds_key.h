@@ -20,7 +20,10 @@
 #define NGX_MCDS_KEY_HASHED       45
 #define NGX_MCDS_KEY_PAGE_HASHED  46
 
-/* the first byte of the key of a page, and of the keys derived from it */
+/*
+ * the first byte, after the prefix of the pool, of the key of a page or of an
+ * item that belongs to a page
+ */
 #define NGX_MCDS_KEY_PAGE         '<'
 
 

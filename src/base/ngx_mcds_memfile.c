@@ -21,8 +21,8 @@ static ngx_int_t ngx_mcds_memfile_write(ngx_fd_t fd, ngx_mcds_value_t *value,
 
 
 /*
- * the number of files in memory (memfd) that this process has open, and their
- * maximum
+ * the number of files in memory (memfd) that this process has open, and the
+ * number that it may have open at most
  */
 
 static ngx_uint_t  ngx_mcds_memfiles;

@@ -134,10 +134,11 @@ ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats, time_t now)
 
 
 /*
- * Returns a hash of the id of statistics and of "owner", a number that changes
- * when their shared memory goes to other statistics.  A sample of the history
- * has the sum of the hashes of all caches and servers, so that their order in
- * the configuration does not matter.
+ * Returns a hash of the id of the statistics of a cache or server and of
+ * "owner", a number that changes when the shared memory of these statistics is
+ * reused for other statistics.  A sample of the history has the sum of the
+ * hashes of all caches and servers: the order of the caches and servers in the
+ * configuration does not matter.
  */
 
 static uint32_t

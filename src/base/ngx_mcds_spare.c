@@ -52,9 +52,10 @@ ngx_mcds_spare_init(size_t max)
     static ngx_uint_t  done;
 
     /*
-     * the bound of the freed memory that a worker keeps is set only once: while
-     * the bound is 0, memory of values is not rounded up to the size of its
-     * class, so that a later bound would keep pieces smaller than their class
+     * A later call must not change the bound of the freed memory that a worker
+     * keeps.  While the bound is 0, memory of values is not rounded up to the
+     * size of its class; with a larger bound, the worker would keep such memory
+     * among the larger pieces of the class.
      */
 
     if (done) {

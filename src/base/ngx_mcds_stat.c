@@ -247,9 +247,9 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
     if (!ngx_mcds_stat_owns(stat)) {
 
         /*
-         * A worker without gauges logs each change of its breaker.  If a new
-         * worker has taken over this worker's gauges of the server in shared
-         * memory, only the new worker logs the changes of its own breaker.
+         * A worker without gauges of the server in shared memory logs each
+         * change of its breaker (1).  A worker whose gauges a new worker has
+         * taken over logs no change (0): the new worker logs instead.
          */
 
         return stat->gauge == NULL;
@@ -263,8 +263,9 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
         ngx_memory_barrier();
 
         /*
-         * the flag "told" (the log has reported the server as down) may still
-         * be set by a worker that ended while its breaker was open
+         * log (1) that the server is down, unless the flag "told" says that the
+         * log has it; the flag is ignored if no other breaker is open, as when
+         * the worker that had set the flag ended while its breaker was open
          */
 
         return ngx_atomic_cmp_set(told, 0, 1)
@@ -281,8 +282,9 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
     if (ngx_mcds_stat_others_down(stat)) {
 
         /*
-         * the breaker of another worker has opened meanwhile: the flag "told"
-         * must still say that the log has reported the server as down
+         * the breaker of another worker has opened meanwhile: do not log (0)
+         * that the server is up, and set the flag "told" (the log has reported
+         * the server as down) again
          */
 
         (void) ngx_atomic_cmp_set(told, 0, 1);

@@ -29,15 +29,16 @@
 #define NGX_MCDS_STAT_BUCKETS     15
 
 /*
- * the number of buckets of build and wait times; the last one has no upper
- * bound
+ * the number of buckets in a histogram of the times to build a page, or to wait
+ * for a page or lock; the last bucket has no upper bound
  */
 #define NGX_MCDS_STAT_TIMES       14
 
 #define NGX_MCDS_STAT_ID          20
 
 /*
- * the maximum number of sums of a family of statistics; checked when compiling
+ * the maximum number of sums of a family of statistics (servers, caches,
+ * counters and so on); checked when compiling
  */
 #define NGX_MCDS_STAT_MAX         256
 
@@ -70,7 +71,7 @@ typedef enum {
     X(NUMBER, "counter")                                                      \
     X(VISITORS, "visitors")                                                   \
     X(KEYS, "keys")               /* all counters of a location with          \
-                                     mcds_counter_api, counted together */    \
+                                     mcds_counter_api, as one entry */        \
     X(TOP, "top")
 
 #define ngx_mcds_stat_kind(name, word)  NGX_MCDS_STAT_##name,
@@ -146,8 +147,8 @@ typedef struct {
     ngx_atomic_t           connections;
     ngx_atomic_t           down_since;  /* when the worker's breaker opened,
                                            seconds since the epoch; 0: closed */
-    ngx_atomic_t           retry;       /* when the worker's next probe is due,
-                                           seconds since the epoch */
+    ngx_atomic_t           retry;       /* when the worker probes the server
+                                           next, seconds since the epoch */
 } ngx_mcds_stat_gauge_t;
 
 
@@ -225,22 +226,22 @@ struct ngx_mcds_stat_s {
                                            configuration */
 
     ngx_mcds_stat_shared_t  *shared;    /* the statistics in shared memory;
-                                           NULL: there was no room */
+                                           NULL: no mcds_zone, or no room */
     ngx_atomic_uint_t        owner;
     ngx_mcds_stat_gauge_t   *gauges;
     ngx_uint_t               ngauges;   /* number of elements in gauges, one for
                                            each worker */
 
-    ngx_mcds_stat_gauge_t   *gauge;     /* this worker's gauges of the server,
-                                           such as its breaker; or NULL */
+    ngx_mcds_stat_gauge_t   *gauge;     /* this worker's gauges of the server
+                                           in shared memory; NULL: none */
     ngx_uint_t               pending;
     ngx_uint_t               connections;
 
     void                   (*gather)(ngx_mcds_stat_t *stat);
                                         /*
-                                         * called before the sums are flushed to
-                                         * shared memory, to set the gauges
-                                         * pending and connections; or NULL
+                                         * gather() sets the gauges pending and
+                                         * connections; called before the sums
+                                         * are flushed to shared memory; or NULL
                                          */
     void                    *data;      /* data for gather(), the handler called
                                            before the sums are flushed */
@@ -263,10 +264,11 @@ typedef struct {
     uint64_t                 connections;
     uint64_t                 open;      /* number of workers whose breaker is
                                            open */
-    uint64_t                 open_since;  /* time when the earliest of the open
-                                             breakers of workers opened */
-    uint64_t                 retry;     /* time of the earliest of the workers'
-                                           next probes */
+    uint64_t                 open_since;  /* when the first of the workers'
+                                             open breakers opened, seconds
+                                             since the epoch; 0: none is open */
+    uint64_t                 retry;     /* when any worker probes the server
+                                           next, seconds since the epoch */
     uint64_t                 usage[NGX_MCDS_USAGE_LAST];
     uint64_t                 sums[NGX_MCDS_STAT_MAX];
 } ngx_mcds_stat_totals_t;
@@ -277,10 +279,10 @@ typedef struct {
 typedef struct {
     ngx_array_t              families[NGX_MCDS_STAT_FAMILIES];
                                         /*
-                                         * by family, arrays of the statistics
-                                         * of each server, cache, counter etc.,
-                                         * ngx_mcds_stat_t *; servers are in the
-                                         * order of the pools
+                                         * each element of families lists the
+                                         * statistics of one family (servers,
+                                         * caches, ...), ngx_mcds_stat_t *;
+                                         * servers are in the order of the pools
                                          */
     ngx_uint_t               generation;  /* number of configurations since the
                                              start of nginx */
@@ -315,15 +317,16 @@ extern ngx_mcds_memory_t  ngx_mcds_memory;
 extern ngx_mcds_stats_t  *ngx_mcds_stats;
 
 /*
- * the function that is called when there are sums of statistics to flush to
- * shared memory; set by the code that owns the timer
+ * starts the timer that flushes the sums of statistics to shared memory, unless
+ * the timer is running; NULL until the worker starts
  */
 
 extern void  (*ngx_mcds_stat_wake)(void);
 
 /*
- * the upper bounds of all buckets of statistics but the last ones: of latencies
- * in microseconds, of build and wait times in milliseconds
+ * upper bounds of all histogram buckets but the last, which has none: of server
+ * latencies, in microseconds; of the times to build a page, or to wait for a
+ * page or lock, in milliseconds
  */
 
 extern ngx_uint_t  ngx_mcds_stat_bounds[NGX_MCDS_STAT_BUCKETS - 1];
@@ -347,12 +350,12 @@ ngx_mcds_stat_t *ngx_mcds_stat_create(ngx_pool_t *p, ngx_uint_t family,
 
 void ngx_mcds_stat_id(ngx_mcds_stat_t *stat, u_char *id);
 
-/* Returns the number of sums of a family of statistics. */
+/* Returns the number of sums of a family of statistics, such as caches. */
 
 ngx_uint_t ngx_mcds_stat_nsums(ngx_uint_t family);
 
 
-/* Returns the name of a family of statistics, for output. */
+/* Returns the name of a family of statistics, such as "caches", for output. */
 
 char *ngx_mcds_stat_family(ngx_uint_t family);
 
@@ -450,8 +453,8 @@ ngx_mcds_stat_add(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n)
 
 
 /*
- * Counts a reply of a server that took so many microseconds.  Does not queue
- * the statistics for a flush; stat must not be NULL.
+ * Counts a reply of a server, with its latency of "us" microseconds.  Does not
+ * queue the statistics for a flush; stat must not be NULL.
  */
 
 void ngx_mcds_stat_latency(ngx_mcds_stat_t *stat, ngx_uint_t us);

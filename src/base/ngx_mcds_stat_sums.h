@@ -19,8 +19,8 @@
 
 
 /*
- * the number of sums of a histogram: the total in milliseconds, and a sum for
- * each bucket
+ * the number of sums of a histogram: the total of all durations in
+ * milliseconds, and the number of durations in each bucket
  */
 #define NGX_MCDS_STAT_TIME        (1 + NGX_MCDS_STAT_TIMES)
 
@@ -49,8 +49,8 @@
 
 
 /*
- * how the build of a page ends, by ngx_mcds_build_e, and the words for
- * statistics
+ * the results of building a page (fetching it from the origin to store it), by
+ * ngx_mcds_build_e, and their words in statistics
  */
 
 #define NGX_MCDS_BUILD_LIST(X)                                                \
@@ -86,16 +86,17 @@ typedef enum {
                                      reason of their status */
     NGX_MCDS_ZONE_REFUSED = NGX_MCDS_ZONE_REASONS + NGX_MCDS_REASON_LAST,
                                   /*
-                                   * responses not stored, a sum for each reason
+                                   * REFUSED: responses not stored, a sum for
+                                   * each reason
                                    */
 
     NGX_MCDS_ZONE_ORIGIN = NGX_MCDS_ZONE_REFUSED + NGX_MCDS_REASON_LAST,
-    NGX_MCDS_ZONE_FILL,           /* builds of pages that were started by a
-                                     request that waits for the page, or (in
-                                     REFRESH) by one that does not wait */
+    NGX_MCDS_ZONE_FILL,           /* started builds of pages: FILL if the
+                                     request that starts the build waits for
+                                     it, REFRESH if the request does not */
     NGX_MCDS_ZONE_REFRESH,
 
-    /* builds of pages that have ended, by how they ended */
+    /* ended builds of pages, a sum for each result, such as "stored" */
     NGX_MCDS_BUILD_LIST(ngx_mcds_zone_built)
     NGX_MCDS_ZONE_BUILD_TIME,
 
@@ -124,7 +125,7 @@ typedef enum {
 } ngx_mcds_zone_sum_e;
 
 
-/* the sums that statistics have of a lock: requests for the lock, by outcome */
+/* the sums that statistics have of a lock, such as requests by outcome */
 
 #define ngx_mcds_locks_status(name, word)  NGX_MCDS_LOCKS_##name,
 
@@ -137,8 +138,9 @@ typedef enum {
     NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api to renew or
                                      release a lock */
     NGX_MCDS_LOCKS_RELEASE,
-    NGX_MCDS_LOCKS_FAILED,        /* failures of a lock, a sum for each result
-                                     in memcached, ngx_mcds_rc_e */
+    NGX_MCDS_LOCKS_FAILED,        /* failed requests of mcds_lock_api other
+                                     than POST, a sum for each memcached
+                                     result, ngx_mcds_rc_e */
     NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_locks_sum_e;
 
@@ -152,17 +154,17 @@ typedef enum {
     NGX_MCDS_DATA_COUNT,          /* increments of a counter */
     NGX_MCDS_DATA_VISITORS,       /* increments of a counter by a new visitor */
     NGX_MCDS_DATA_PUSH,           /* elements pushed by mcds_array_push */
-    NGX_MCDS_DATA_CHANGE,         /* changes of an array or table, POST requests
-                                     to a log */
+    NGX_MCDS_DATA_CHANGE,         /* changes of an array or table, and POST
+                                     requests to a log */
     NGX_MCDS_DATA_GET,            /* lookups by mcds_table_lookup */
     NGX_MCDS_DATA_FOUND,          /* lookups that found the element in the
                                      table */
     NGX_MCDS_DATA_FOLLOW,         /* requests that follow a log */
     NGX_MCDS_DATA_WRITTEN,        /* lines written to a log */
     NGX_MCDS_DATA_LOST,
-    NGX_MCDS_DATA_FAILED,         /* failures of a counter, log, array or table,
-                                     a sum for each result in memcached,
-                                     ngx_mcds_rc_e */
+    NGX_MCDS_DATA_FAILED,         /* failed operations on a counter, log,
+                                     array or table, a sum for each memcached
+                                     result, ngx_mcds_rc_e */
     NGX_MCDS_DATA_LAST = NGX_MCDS_DATA_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_data_sum_e;
 

@@ -158,8 +158,8 @@ ngx_uint_t ngx_mcds_topk_sort(ngx_mcds_topk_t *topk,
 
 /*
  * Encodes the most frequent keys of a summary of keys, as many as fit into size
- * bytes, as a value for memcached, with room for two more bytes.  Returns NULL
- * if out of memory.
+ * bytes, as a value for memcached.  The value's buffer has room for the CRLF
+ * that the client appends.  Returns NULL if out of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_topk_encode(ngx_mcds_topk_t *topk,
