@@ -555,7 +555,7 @@ ngx_mcds_accept_part(ngx_mcds_accept_t *accept, u_char *p, u_char *last)
 
 /*
  * returns the weight of a coding in Accept-Encoding, such as ";q=0.5", in
- * thousandths; 0 if it is malformed
+ * thousandths; 0 if it does not begin like ";q=0" or ";q=1"
  */
 
 static ngx_int_t

@@ -51,7 +51,8 @@ static u_char *ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p,
 
 /*
  * a bitmap of the characters after which some application begins the name of a
- * cookie, at any position in a Cookie header line: blanks, " \ [ ]
+ * cookie, at any position in a Cookie header line: control characters, space,
+ * non-ASCII bytes, and " \ [ ]
  */
 
 static uint32_t  ngx_mcds_cookie_separators[] = {
@@ -60,9 +61,9 @@ static uint32_t  ngx_mcds_cookie_separators[] = {
 };
 
 /*
- * a bitmap of the characters that end a cookie's name where some application
- * begins the cookie inside of another cookie's value: = , ; and those in
- * ngx_mcds_cookie_separators
+ * Some applications begin a cookie inside of another cookie: this is a bitmap
+ * of the characters that end the name of the inner cookie: = , ; and those in
+ * ngx_mcds_cookie_separators.
  */
 
 static uint32_t  ngx_mcds_cookie_stops[] = {
@@ -242,9 +243,9 @@ ngx_mcds_cookie_list(u_char *p, u_char *last, ngx_array_t *names)
 
 
 /*
- * returns 1 if one of the cookie names in "names", with "=" behind it, stands
- * inside of the value of another cookie or after a separator, where some
- * application begins a cookie
+ * returns 1 if one of the cookie names in "names" is followed by "=" and stands
+ * at a position where some application begins a cookie: at p, after a comma, or
+ * after a character of ngx_mcds_cookie_separators
  */
 
 static ngx_uint_t
@@ -279,7 +280,8 @@ ngx_mcds_cookie_parts(u_char *p, u_char *last, ngx_array_t *names)
         }
 
         /*
-         * the name of another cookie may begin after the value of this cookie
+         * skip "=" and the value up to a separator or a comma, after which some
+         * application may begin another cookie
          */
 
         while (end < last
@@ -459,7 +461,8 @@ ngx_mcds_cookie_match(ngx_mcds_cookie_t *cookie, ngx_str_t *name)
 
 
 /*
- * returns 1 if some application ends the name of the cookie at the position p
+ * returns 1 if some application ends the cookie's name in front of p: p is at
+ * the end or in the trailing blanks, or the character at p is "[" or NUL
  */
 
 static ngx_uint_t

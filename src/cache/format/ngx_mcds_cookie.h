@@ -8,7 +8,8 @@
  * spelling that its application understands:
  *
  *   PHP         "." " " and "[" count as "_", "a[b]" is the array "a",
- *               releases before 7.2.34 decode "%xx" and "+" and end at %00
+ *               releases before 7.2.34 decode "%xx" and "+", and end a name
+ *               at %00
  *   Ruby, Perl  decode "%xx", some releases split at "," too
  *   Python      ends a cookie at white space (http.cookies), or begins one
  *               behind any character that no name has (WebOb); white space

@@ -79,8 +79,8 @@ ngx_mcds_crc32c_init(void)
     }
 
     /*
-     * CRC32C table n has the share of a byte in the CRC of a block of eight
-     * bytes, where n more bytes follow this byte
+     * CRC32C table n has, for each value of a byte, the share of this byte in
+     * the CRC of a block of eight bytes if n more bytes of the block follow it
      */
 
     for (n = 1; n < 8; n++) {
@@ -125,10 +125,11 @@ ngx_mcds_crc32c_table(uint32_t crc, u_char *data, size_t len)
 /*
  * The crc32 instruction of the processor has a latency of three cycles and a
  * throughput of one per cycle, so three blocks of the data are processed in
- * parallel.  A carry-less multiplication then combines their remainders.  With
- * reversed bits a product is multiplied by x, and the instruction multiplies
- * by x^32; so the factor that advances a remainder by n bytes is x^(8n - 33)
- * mod P.
+ * parallel.  Carry-less multiplications then combine their remainders.  As the
+ * bits are reversed, a carry-less product comes out multiplied by x; the crc32
+ * instruction, which reduces the product, multiplies it by x^32.  So the factor
+ * that advances a remainder by n bytes is x^(8n - 33) mod P, where P is the
+ * polynomial of CRC32C.
  */
 
 #define NGX_MCDS_CRC32C_LONG         1024

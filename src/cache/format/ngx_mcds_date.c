@@ -198,7 +198,8 @@ ngx_mcds_date_number(u_char **p, u_char *last, size_t n, ngx_int_t *number)
 
 /*
  * Returns the index in "names" of the day or month name that an HTTP date has
- * at *p.  If len is not 0, only the name's first len letters are compared.
+ * at *p, and advances *p behind the name; returns NGX_ERROR if there is none.
+ * If len is not 0, only the name's first len letters are compared.
  */
 
 static ngx_int_t

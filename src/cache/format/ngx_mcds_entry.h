@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The format in which memcached has a page, or a mark in its place (not
- * cacheable, purged, or a list of headers that the page varies by).
+ * The format of a page in memcached, and of an entry in place of a page:
+ * hit-for-miss mark, purge mark, or list of the headers that a page varies by.
  */
 
 
@@ -209,8 +209,8 @@ void ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 
 /*
  * Returns the client flags of memcached that an entry (the value of a page's
- * item) is stored with: the upper half of its CRC in the upper half of the
- * flags, which clients in other languages do not use.
+ * item) is stored with.  Their upper 16 bits are those of the entry's CRC; the
+ * lower 16 bits, which clients in other languages use, are 0.
  */
 
 uint32_t ngx_mcds_entry_client_flags(ngx_mcds_value_t *value);
@@ -249,9 +249,9 @@ uint64_t ngx_mcds_entry_purged(ngx_mcds_entry_t *list,
 /*
  * Makes room for at least "more" bytes after the end of the value of a page's
  * entry.  The value must have only one reference.  A value that is too small
- * is replaced by one that is at least half as large again.  Returns the value
- * to use; NULL, with the old value unchanged, if out of memory or longer than
- * 2 GiB.
+ * is replaced by one of at least 1.5 times its size, but of at most 2 GiB.
+ * Returns the value to use; NULL, with the old value unchanged, if out of
+ * memory or if more than 2 GiB would be needed.
  */
 
 ngx_mcds_value_t *ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more,
@@ -273,8 +273,8 @@ ngx_int_t ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data,
 
 
 /*
- * Returns the length of the data of part n of a page's body; the part must
- * exist.
+ * Returns the length of the data of part n of a page's body.  n is counted
+ * from 0 and must be less than entry->parts.
  */
 
 size_t ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n);

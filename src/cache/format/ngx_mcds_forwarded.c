@@ -437,8 +437,9 @@ ngx_mcds_forwarded_pair(ngx_str_t *left, ngx_mcds_forwarded_pair_t *pair)
 
 
 /*
- * writes the pairs of a header "Forwarded" but the addresses:
- * "host=a;proto=b,host=c"
+ * Writes the pairs of a header "Forwarded" but the addresses to buf, such as
+ * "host=a;proto=b,host=c", and sets text to them.  Returns NGX_DONE;
+ * NGX_DECLINED if ngx_mcds_forwarded_pair() declines a pair.
  */
 
 static ngx_int_t

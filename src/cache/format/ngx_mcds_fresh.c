@@ -776,8 +776,8 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_response_t *response,
 
 /*
  * Returns 1 if an error response may be stored for the lifetime that the
- * origin sets: RFC 9111, 3, allows this for any final status; RFC 6585
- * excludes 428, 429, 431 and 511.
+ * origin sets: mcds_cache_valid has "origin", there is such a lifetime, and the
+ * status is neither 511 (RFC 6585) nor about the request alone, as 400 is.
  */
 
 static ngx_uint_t
@@ -800,7 +800,8 @@ ngx_mcds_fresh_origin(ngx_mcds_response_t *response,
 
 /*
  * returns 1 for a status that RFC 9110, 15.1, defines as heuristically
- * cacheable, or for a redirect whose caching RFC 9110 defines
+ * cacheable, except 206, which is never stored, and for the redirects 302, 303
+ * and 307, whose caching RFC 9110 defines
  */
 
 static ngx_uint_t

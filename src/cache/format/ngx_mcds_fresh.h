@@ -34,7 +34,8 @@ typedef struct {
     uint32_t      sie;            /* value of stale-if-error in Cache-Control,
                                      seconds, RFC 5861 */
     uint32_t      max_stale;      /* value of max-stale in a request, seconds;
-                                     without an argument any staleness */
+                                     NGX_MCDS_MAX_DELTA: max-stale has no
+                                     argument and accepts any staleness */
     uint32_t      min_fresh;      /* value of min-fresh in a request,
                                      seconds */
 
@@ -140,8 +141,9 @@ typedef struct {
     int64_t       heuristic_max;  /* the limit of a page's heuristic lifetime,
                                      seconds */
 
-    unsigned      origin:1;       /* mcds_cache_valid has "origin": errors with
-                                     a lifetime from the origin are stored */
+    unsigned      origin:1;       /* mcds_cache_valid has "origin": a response
+                                     with an error status is stored if the
+                                     origin sets its lifetime */
     unsigned      has_age:1;
     unsigned      has_expires:1;
     unsigned      has_control:1;  /* the response has a Cache-Control that the
@@ -179,27 +181,28 @@ typedef enum {
  *
  * The lifetime is the first that exists of X-Accel-Expires, s-maxage, max-age,
  * Expires minus Date (or minus now without a Date), and mcds_cache_valid.
- * Otherwise, for statuses that RFC 9110, 15.1, allows and with "public", it is
- * a part of the time from Last-Modified to Date (RFC 9111, 4.2.2).
- * X-Accel-Expires and mcds_cache_valid count from the moment when the response
- * began; from all other lifetimes the response's Age and the time that the
- * origin took are subtracted (RFC 9111, 4.2.3).  A response that has expired
- * only because the origin was slow is stored for the requests that wait for it,
- * unless NGX_MCDS_ENTRY_REVALIDATE forbids that; with NGX_MCDS_ENTRY_NO_GRACE
- * only within its stale-while-revalidate.  A lifetime is at most 2147483648
- * seconds.  X-Accel-Expires is relative to the second in which the response
- * began: if an application adds 60 s to the current time, the lifetime is
- * exactly 60 s.  X-Accel-Expires overrides the lifetime, but no refusal.
+ * Otherwise, if RFC 9110, 15.1, allows this for the status, or if the response
+ * has "public", the lifetime is a part of the time from Last-Modified to Date
+ * (RFC 9111, 4.2.2).  X-Accel-Expires and mcds_cache_valid count from the
+ * moment when the response began; from all other lifetimes the response's Age
+ * and the time that the origin took are subtracted (RFC 9111, 4.2.3).  A
+ * response that has expired only because the origin was slow is stored for the
+ * requests that wait for it, unless NGX_MCDS_ENTRY_REVALIDATE forbids that;
+ * with NGX_MCDS_ENTRY_NO_GRACE only within its stale-while-revalidate.  A
+ * lifetime is at most 2147483648 seconds.  X-Accel-Expires is relative to the
+ * second in which the response began: if an application adds 60 s to the
+ * current time, the lifetime is exactly 60 s.  X-Accel-Expires overrides the
+ * lifetime, but no refusal.
  *
- * Without Cache-Control, or with unknown directives only, "Pragma: no-cache"
- * counts as no-cache.  no-cache refuses a response or, if "validated" is set,
- * makes an entry that has expired already, with NGX_MCDS_ENTRY_VALIDATE and
- * NGX_MCDS_ENTRY_REVALIDATE (RFC 9111, 5.2.2.4).  A response with a status of
- * 400 or more is stored if mcds_cache_valid names the status; 404 and 410 also
- * with any other lifetime, and without one they are refused as NO_LIFETIME.
- * With mcds_cache_valid "origin" a lifetime from the origin suffices for all
- * statuses of 400 or more but 511 (RFC 6585) and those for which
- * ngx_mcds_fresh_of_request() returns 1.
+ * Without Cache-Control, or if no directive in it is about storing, lifetimes
+ * or revalidation, "Pragma: no-cache" counts as no-cache.  no-cache refuses a
+ * response or, if "validated" is set, makes an entry that has expired already,
+ * with NGX_MCDS_ENTRY_VALIDATE and NGX_MCDS_ENTRY_REVALIDATE (RFC 9111,
+ * 5.2.2.4).  A response with a status of 400 or more is stored if
+ * mcds_cache_valid names the status; 404 and 410 also with any other lifetime,
+ * and without one they are refused as NO_LIFETIME.  With mcds_cache_valid
+ * "origin" a lifetime from the origin suffices for all statuses of 400 or more
+ * but 511 (RFC 6585) and those for which ngx_mcds_fresh_of_request() returns 1.
  *
  * A valid CDN-Cache-Control that is not empty replaces Cache-Control, Expires
  * and Pragma; a malformed one is ignored.  With must-understand, no-store is
@@ -276,8 +279,10 @@ typedef enum {
  */
 
 typedef struct {
-    uint64_t      update;         /* mcds_cache_background_update: how long a
-                                     stale page is served at once; 0: never */
+    uint64_t      update;         /* mcds_cache_background_update: ms after the
+                                     expiry during which requests get the stale
+                                     page without waiting for a refresh; 0:
+                                     none */
     uint64_t      grace;          /* mcds_cache_grace for a page with
                                      NGX_MCDS_ENTRY_CONFIGURED, whose lifetime
                                      the origin has not set: how long the stale
@@ -301,11 +306,11 @@ ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
 
 
 /*
- * Returns 1 if a stale page may be served at now_ms because its origin failed.
- * The page's sie (stale-if-error) counts from "expire"; without sie
- * mcds_cache_grace applies, if "configured" is 1: the configuration allows to
- * serve stale pages after this error.  NGX_MCDS_ENTRY_REVALIDATE forbids to
- * serve the page.
+ * Returns 1 if a stored page may be served at now_ms because its origin failed.
+ * A stale page with sie (stale-if-error) may be served for sie seconds after
+ * "expire"; a stale page without sie only during mcds_cache_grace, and only if
+ * "configured" is 1: mcds_cache_use_stale names this failure.  A page with
+ * NGX_MCDS_ENTRY_REVALIDATE may not be served.
  */
 
 ngx_uint_t ngx_mcds_fresh_error(ngx_mcds_entry_t *entry,

@@ -89,10 +89,10 @@ void ngx_mcds_part_sum(ngx_mcds_value_t *value);
 
 
 /*
- * Reads part n of a page's body with the body's generation, a random id, from
- * an item.  Returns NGX_OK and sets body, which points into data, or
- * NGX_DECLINED if the item is not that part, is damaged, or its data does not
- * have the expected length.
+ * Reads part n of a page's body from data, the value of the part's item;
+ * generation is the random id of the body.  Returns NGX_OK and sets body to the
+ * part's bytes, which stay in data; or NGX_DECLINED if the item is another part
+ * or damaged, or if the part does not have the expected length.
  */
 
 ngx_int_t ngx_mcds_part_read(ngx_str_t *body, u_char *data, size_t len,

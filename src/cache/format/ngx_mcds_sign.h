@@ -6,8 +6,9 @@
  * is the HMAC-SHA-256 of the whole item, in which the 32 bytes of the signature
  * and the checksum count as 0.  For a page the signature is the data of the
  * extension NGX_MCDS_ENTRY_EXT_SIGN.  For a part of a body the signature is in
- * the part's header, and also covers the key of the page, which is appended to
- * the item; key and generation bind the part to its page.
+ * the part's header, and the HMAC is that of the item followed by the page's
+ * key: this key, and the body's generation in the header, bind the part to its
+ * page.
  */
 
 
@@ -80,9 +81,10 @@ u_char *ngx_mcds_sign_put(u_char *p);
 
 /*
  * Signs the finished entry of a page with the first one of secrets, the keys of
- * mcds_cache_hmac_key.  value has the entry; "entry" has its parsed fields, and
- * the extension for the signature.  Returns NGX_ERROR if the extension is
- * missing or OpenSSL fails.
+ * mcds_cache_hmac_key.  value has the bytes of the entry, "entry" the parsed
+ * fields.  The signature is written into the extension that ngx_mcds_sign_put()
+ * has added to the entry.  Returns NGX_ERROR if this extension is missing or
+ * OpenSSL fails.
  */
 
 ngx_int_t ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,

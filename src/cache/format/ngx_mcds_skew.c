@@ -83,8 +83,9 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
             } else {
 
                 /*
-                 * the page had already expired when the origin sent it, so
-                 * "expire" is not later than the page's creation
+                 * the page had already expired when it was created, so its
+                 * "expire" must not be later than "made", its corrected time of
+                 * creation
                  */
 
                 entry->expire = ngx_min(entry->expire, made);
@@ -95,8 +96,9 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
     }
 
     /*
-     * in the list of headers that a page varies by, "expire" is the time of
-     * the last purge
+     * in a list of the headers that a page varies by, and in the entry of a
+     * purged page, "expire" is the time of the last purge; a purge in the
+     * future counts as a purge now
      */
 
     if (entry->expire > now_ms
@@ -177,8 +179,9 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
 
 /*
- * Returns the slot of the page with this key in the table of pages.  A page
- * without a slot replaces the page of its set that was seen longest ago.
+ * Returns the slot of the page with this key in the table of pages.  *known is
+ * 1 if the table had the page already; 0 if the page replaces the page that was
+ * seen longest ago in the same set.
  */
 
 static ngx_mcds_skew_slot_t *

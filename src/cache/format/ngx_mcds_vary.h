@@ -12,8 +12,8 @@
  *   <key>:vary:<generation, 16 hex digits>:<MD5 of the values, 32>
  *
  * so that removing or replacing the list invalidates all variants.  The body of
- * the list is the MD5s of the stored variants, 16 bytes each, which bounds
- * their number.
+ * the list is the MD5s of the stored variants, 16 bytes each, so that mcds can
+ * limit the number of variants.
  */
 
 
@@ -178,8 +178,8 @@ u_char *ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash);
 
 
 /*
- * Sets base to the part of a key before the suffix of a variant, which is the
- * key of its page, or to the whole key if it has no such suffix.
+ * If key is the key of a variant, sets base to the key of the variant's page:
+ * the part of key before the suffix.  Otherwise sets base to the whole key.
  */
 
 void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);

@@ -31,8 +31,9 @@ typedef struct ngx_mcds_open_s  ngx_mcds_open_t;
 
 
 /*
- * one of the parallel commands that ask memcached whether it has the parts of
- * a body, one part after another
+ * A command that asks memcached whether it has a part of a body; after each
+ * reply, the command is sent again for the next part that is not yet checked.
+ * Up to NGX_MCDS_BODY_LOOKS such commands for one body are sent in parallel.
  */
 
 typedef struct {

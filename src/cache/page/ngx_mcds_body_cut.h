@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The body of a page that is larger than an item of memcached is cut into
- * parts, which are stored outside of the page's entry, see ngx_mcds_part.h.
+ * A page's body that does not fit into one item of memcached is cut into parts,
+ * each in an item of its own beside the page's entry, see ngx_mcds_part.h.
  */
 
 
@@ -33,8 +33,8 @@ typedef struct {
 
 
 /*
- * returns 1 if the body of a page's entry, or a part of it, is in other items
- * of memcached
+ * returns 1 if the body of a page is stored, wholly or partly, in other items
+ * of memcached than the page's entry
  */
 
 #define ngx_mcds_body_apart(entry)  ((entry)->parts != 0)

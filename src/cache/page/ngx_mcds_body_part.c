@@ -270,8 +270,8 @@ ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot, uint32_t n)
 
 
 /*
- * returns the hash of a part of a body for the index of parts; the generation
- * of the body is random, so that it needs no hashing
+ * returns the hash of a part of a body for the index of parts; the body's
+ * generation, an id, is random already and needs no hashing
  */
 
 static uint32_t

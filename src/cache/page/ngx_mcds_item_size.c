@@ -72,8 +72,8 @@ static size_t ngx_mcds_item_size_below(size_t len);
 /*
  * The lengths of values that are sent to learn which lengths memcached accepts.
  * With a key and the item's header such a value just fits a chunk of memcached
- * (252696, 129376 or 66232 bytes); the smallest one also fits an item with the
- * option -I 64k, below which memcached does not work.
+ * (252696, 129376 or 66232 bytes).  The value of 65000 bytes also fits the item
+ * size limit -I 64k; memcached does not work with a smaller limit.
  */
 
 static size_t             ngx_mcds_item_size_levels[] = {
@@ -194,9 +194,10 @@ ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
 
 
 /*
- * Finds out whether memcached accepts a length of a value: sends a value of the
- * next larger length in ngx_mcds_item_size_levels, so that the reply holds for
- * all lengths between two of these levels.
+ * Sends a value to find out whether memcached accepts values of len bytes.  The
+ * value has the smallest length in ngx_mcds_item_size_levels that is not below
+ * len, or limit->len if this is less or len is above all levels; so the reply
+ * holds for all lengths between two levels.
  */
 
 static ngx_int_t
@@ -286,8 +287,8 @@ ngx_mcds_item_size_tried(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns the largest length in ngx_mcds_item_size_levels, the lengths of
- * values that are tried in memcached, that is not longer than len; 0: none.
+ * Returns the largest of the lengths in ngx_mcds_item_size_levels that does not
+ * exceed len; 0: all these lengths exceed len.
  */
 
 static size_t

@@ -51,12 +51,13 @@ ngx_int_t ngx_mcds_item_size_learn(ngx_mcds_pool_t *pool, size_t len);
 
 
 /*
- * Finds out whether the servers accept a value of len bytes.  A memcached that
- * refuses a value removes the old item, which may be the one that says that a
- * page was purged; so another value of this length is sent, under the key with
+ * Finds out whether the servers accept a value of len bytes for a page's key.
+ * A memcached that refuses a value removes the item that the key has, which may
+ * be the one that says that the page was purged; so, instead of the page, a
+ * value of zeros, of at least len bytes, is sent under the key with
  * NGX_MCDS_ITEM_SIZE_SUFFIX.  NGX_OK: the handler is called once, when
  * memcached has replied, even if the maximum length is still not known exactly.
- * NGX_DECLINED: nothing is sent, as it is known whether this length is
+ * NGX_DECLINED: no value is sent, as it is known whether this length is
  * accepted, or out of memory.
  */
 

@@ -514,8 +514,9 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
         ngx_memcpy(snapshot->data, value->data, value->len);
 
         /*
-         * the copy enters the LRU queue before its hash bucket: if the worker
-         * is killed in between, the copy is later found in the queue and freed
+         * a page's copy enters first the LRU queue, then a hash bucket: if the
+         * worker is killed in between, the copy is later found in the queue and
+         * freed
          */
 
         ngx_queue_insert_head(&ngx_mcds_local->lru, &snapshot->lru);

@@ -3,9 +3,9 @@
  * Copyright (C) mcds authors
  *
  * The data about pages that the workers of a host share in shared memory
- * (mcds_zone): the claims to build pages, by which one worker of the host
- * builds a page even if memcached does not answer; copies of pages; and
- * counters of this host's purges.  A worker that is killed leaves nothing
+ * (mcds_zone): the claims to build pages, by which two workers do not build the
+ * same page at one time, even if memcached does not answer; copies of pages;
+ * and counters of this host's purges.  A worker that is killed leaves nothing
  * locked: its claims are free as soon as another worker looks at them, and they
  * also expire.
  */
@@ -46,8 +46,8 @@ typedef struct {
 
 
 /*
- * How the last build of a page ended, for the requests that wait for it in
- * other workers.
+ * How the last build of a page ended.  The worker that built the page leaves
+ * this outcome for the other workers of the host.
  */
 
 typedef enum {

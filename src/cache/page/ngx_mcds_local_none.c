@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stands in for ngx_mcds_local.c in a build without "local" (MCDS_WITHOUT): the
- * host keeps no copies of pages, and its workers do not know of each other's
- * builds.  The code of pages calls these functions at some thirty places, and
- * takes the branch for a host without a zone (mcds_zone) there.
+ * Replaces ngx_mcds_local.c if mcds is compiled without "local" (MCDS_WITHOUT):
+ * the host keeps no copies of pages, and no worker knows which pages the other
+ * workers build.  The code of pages, which calls these functions at some thirty
+ * places, acts on their results as on a host without a zone (mcds_zone).
  */
 
 

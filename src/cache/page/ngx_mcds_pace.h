@@ -5,9 +5,9 @@
  * How long the builds of a location's pages take, as a worker has seen them: a
  * worker that builds a page tells the other workers the time before which its
  * build likely does not end, so that they ask memcached seldom until then, and
- * often when the page is due.  Mean and error are smoothed as in RFC 6298, 2,
- * but a new build counts for more, a quarter of the mean and half of the error,
- * so that a few regular builds suffice.
+ * often when the page is due.  Mean and error are smoothed as in RFC 6298,
+ * section 2, but with larger weights of the newest build, 1/4 in the mean and
+ * 1/2 in the error, so that both are accurate after a few regular builds.
  */
 
 
@@ -22,10 +22,10 @@
 /* how long builds of a location's pages take; in zeroed memory: unknown */
 
 typedef struct {
-    ngx_msec_t  mean;             /* smoothed time of a build, ms; 0: no build
-                                     was seen */
+    ngx_msec_t  mean;             /* smoothed time that a build of a page takes,
+                                     ms; 0: no build was seen */
     ngx_msec_t  error;            /* smoothed difference between the expected
-                                     and the real time of a build, ms */
+                                     and the real time of a page's build, ms */
 } ngx_mcds_pace_t;
 
 

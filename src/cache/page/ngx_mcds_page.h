@@ -77,8 +77,8 @@ typedef enum {
 
 /*
  * A waiter: a request that looks up a page, builds it, or waits for its build.
- * The memory belongs to the request, which must leave the page before the
- * memory is freed.
+ * The memory of this struct belongs to the request, which must call
+ * ngx_mcds_page_leave() before the memory is freed.
  */
 
 struct ngx_mcds_waiter_s {
@@ -118,9 +118,10 @@ struct ngx_mcds_waiter_s {
     unsigned            waited:1;      /* the request has waited for the page,
                                           but its wait is not counted in the
                                           statistics yet */
-    unsigned            parked:1;      /* the request has waited for the page
-                                          since parked_at; the caller resets
-                                          this flag */
+    unsigned            parked:1;      /* parked_at is set: the time when the
+                                          request began to wait for the page;
+                                          after the wait the caller clears this
+                                          flag */
     unsigned            building:1;
     unsigned            takeover:1;    /* the request waited for the page, and
                                           then builds it itself */
@@ -131,9 +132,9 @@ struct ngx_mcds_waiter_s {
     unsigned            built:1;       /* with NGX_MCDS_PAGE_FOUND: the page
                                           comes from the build that the request
                                           has waited for */
-    unsigned            failed:1;      /* the request got no page, as a build
-                                          has failed, and did not wait for
-                                          another build */
+    unsigned            failed:1;      /* a build has failed: the request got no
+                                          page, and did not wait for another
+                                          build */
     unsigned            looking:1;     /* the request waits while the page is
                                           looked up in memcached */
     unsigned            no_body:1;     /* the request likely needs no body of
@@ -287,9 +288,9 @@ ngx_int_t ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter);
 /*
  * Returns a snapshot of the variant of a page that a waiter (a request) needs,
  * if shared memory (mcds_zone) has a copy of the variant not older than age ms,
- * otherwise NULL.  If memcached does not answer, another worker leaves the copy
- * there when it has built the variant with the list of headers that the page
- * varies by.  The reference is the caller's.
+ * otherwise NULL.  A worker whose build has made both the variant and the list
+ * of headers that the page varies by puts the copy into shared memory, for
+ * requests to which memcached does not reply.  The reference is the caller's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_first(ngx_mcds_waiter_t *waiter,
@@ -324,9 +325,9 @@ void ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter);
 
 /*
  * Gives this worker n counters of ended builds that all workers of the host
- * share.  Called once, when the worker starts.  Whenever a page was built, the
- * counter that its key selects is incremented; so requests that wait in other
- * workers notice the end of a build without asking memcached.
+ * share.  Called once, when the worker starts.  Whenever the build of a page
+ * ends, the counter that the page's key selects is incremented; so requests
+ * that wait in other workers notice the end without asking memcached.
  */
 
 void ngx_mcds_page_share(ngx_atomic_t *sequences, ngx_uint_t n);

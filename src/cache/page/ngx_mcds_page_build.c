@@ -226,8 +226,8 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 
         /*
          * This worker builds the page: it has got the page's lock, or memcached
-         * gave an error or no reply; then the page is built for this host
-         * alone.
+         * gave an error or no reply.  Without the lock, the page is built for
+         * this host alone.
          */
 
         ngx_mcds_page_build(page);

@@ -54,8 +54,9 @@ void ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_waiter_t *owner,
 
 
 /*
- * Continues when memcached has replied about a page and its lock: builds the
- * page, waits, or serves it.  page->answered points to this function.
+ * Handles memcached's replies about a page and its lock: a request of this
+ * worker builds the page, or the requests for the page wait, or they get it.
+ * page->answered points to this function.
  */
 
 void ngx_mcds_page_step(ngx_mcds_page_t *page);
@@ -63,8 +64,9 @@ void ngx_mcds_page_step(ngx_mcds_page_t *page);
 
 /*
  * Lets the request that asks for a page's lock continue with the replies that
- * memcached has sent so far, without waiting for more.  Until all replies have
- * come, the page is built for this host alone.
+ * memcached has sent so far; later replies are ignored.  As long as replies are
+ * missing, no request of this worker asks for the lock again; without the lock,
+ * the page is built for this host alone.
  */
 
 void ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page);
@@ -96,9 +98,9 @@ void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
 
 
 /*
- * Notes the time before which the build of a page likely does not end, from the
- * page's lock, which was just read; if the lock does not have the time, this
- * worker guesses it, as if the build had begun now.
+ * Sets page->due, the earliest time at which the build of a page is expected to
+ * end, from the page's lock, which was just read.  If the lock does not have
+ * the time, this worker guesses it, as if the build had begun now.
  */
 
 void ngx_mcds_page_due(ngx_mcds_page_t *page);

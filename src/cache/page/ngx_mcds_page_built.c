@@ -78,8 +78,8 @@ ngx_mcds_page_store(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
     }
 
     /*
-     * if a page has a body in parts, but no ngx_mcds_split_t to send them, the
-     * parts are in memcached already: those of the page that it replaces
+     * storing->split is NULL: if the body of the new page is in parts, it is
+     * the body of the old page, and memcached already has the parts
      */
 
     store->renewed = ngx_mcds_body_apart(&store->snapshot->entry);

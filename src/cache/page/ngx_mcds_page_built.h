@@ -49,8 +49,9 @@ uint64_t ngx_mcds_page_build_id(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Returns the maximum length of a page in one item of the memcached servers
- * that the waiter (a request) uses, as far as known; bytes.
+ * Returns the maximum length, in bytes, of a page in one item of the memcached
+ * servers that the waiter (a request) uses: about 1 MB, or less after this
+ * worker has seen a server refuse a page.
  */
 
 size_t ngx_mcds_page_item(ngx_mcds_waiter_t *waiter);
@@ -78,9 +79,10 @@ void ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
 
 
 /*
- * The handler that is called once when a page was stored, maybe from inside of
- * ngx_mcds_page_store().  rc is the result of the memcached command; snapshot
- * is the page that was to be stored, or NULL.
+ * The handler that is called once when the store of a page has ended, even if
+ * it failed, maybe from inside of ngx_mcds_page_store().  rc is NGX_MCDS_OK if
+ * memcached has stored the page, otherwise an error, such as NGX_MCDS_EXISTS;
+ * snapshot is the page that was to be stored, or NULL.
  */
 
 typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
@@ -97,8 +99,8 @@ typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
  *
  * cas is used if the request does not build the page: the entry is stored only
  * if the page's item still has this CAS or, if cas is 0, if there is no item.
- * With replace the entry also replaces a page that was created before the one
- * to store was requested from the origin, unless the old page was purged.
+ * With replace the entry also replaces an old page that was not purged, and
+ * whose time of creation is before the new page's request to the origin.
  */
 
 typedef struct {
@@ -106,13 +108,13 @@ typedef struct {
     ngx_mcds_entry_t       *entry;     /* the page's entry, only with split */
     ngx_mcds_split_t       *split;     /* the page's body in parts, or NULL */
     ngx_mcds_snapshot_t    *first;     /* if value is a list of headers that the
-                                          page varies by: the variant that was
-                                          built with it, or NULL */
+                                          page varies by: the variant whose
+                                          build made this list, or NULL */
     uint64_t                cas;
     uint32_t                ttl;       /* the page's time to live in memcached,
                                           seconds; 0: no expiry */
-    ngx_mcds_stored_pt      handler;   /* called when memcached has stored or
-                                          refused the page, or NULL */
+    ngx_mcds_stored_pt      handler;   /* called when the store of the page has
+                                          ended, even if it failed, or NULL */
     void                   *data;
 
     unsigned                renewed:1; /* the built page has the body of the

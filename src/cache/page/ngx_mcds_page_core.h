@@ -108,20 +108,19 @@ struct ngx_mcds_page_s {
     ngx_event_t            poll;
     ngx_msec_t             poll_delay;
     ngx_msec_t             poll_next;
-    uint64_t               due;        /* time before which the build of the
-                                          page that requests wait for likely
-                                          does not end, ms since the epoch; 0:
-                                          unknown */
+    uint64_t               due;        /* earliest time when the build that
+                                          requests wait for is expected to end,
+                                          ms since the epoch; 0: unknown */
     ngx_msec_t             took;       /* how long the last known build of the
                                           page took, ms; 0: unknown */
     ngx_atomic_uint_t      sequence;
     uint32_t               number;     /* CRC of the page's key, which selects
                                           the page's counter of ended builds */
 
-    uint64_t               held_until; /* time until which requests do not ask
-                                          for the page's lock to refresh the
-                                          page, as another worker had the lock;
-                                          0: requests may ask for it */
+    uint64_t               held_until; /* time until which requests do not try
+                                          to refresh the page, as another worker
+                                          had the page's lock; 0: requests may
+                                          try at any time */
     uint64_t               held_cas;   /* CAS of the version of the page that
                                           requests do not refresh before
                                           held_until */
@@ -162,19 +161,20 @@ struct ngx_mcds_page_s {
     ngx_atomic_uint_t      mine_purges;
     ngx_atomic_uint_t      purges;     /* the purge counter when the page was
                                           read, or its build began */
-    ngx_uint_t             place;      /* number of the purge counter that the
+    ngx_uint_t             place;      /* index of the purge counter, which the
                                           page shares with other pages */
 
     size_t                 refused;    /* length of the page that memcached has
                                           refused, or 0 */
     uint64_t               refused_until;
 
-    unsigned               old:1;      /* requests have a stale page to
-                                          serve */
+    unsigned               old:1;      /* the last failed build of the page was
+                                          by a request with a stale page */
     unsigned               unheard:1;  /* another worker of this host builds
                                           the page, and memcached does not
                                           answer this worker */
-    unsigned               local:1;    /* this host keeps copies of the page */
+    unsigned               local:1;    /* mcds_cache_local allows this host to
+                                          keep copies of the page */
     unsigned               named:1;    /* hold.id, the page's id in shared
                                           memory (mcds_zone), is set */
     unsigned               big:1;      /* the last value of the page had at
@@ -191,8 +191,10 @@ struct ngx_mcds_page_s {
     unsigned               used:1;     /* a request has found the page since
                                           the last call of
                                           ngx_mcds_page_used() */
-    unsigned               hurried:1;  /* further replies of memcached about
-                                          the page and its lock are ignored */
+    unsigned               hurried:1;  /* replies of memcached about the page
+                                          and its lock are ignored, as the
+                                          request that needed them has stopped
+                                          waiting for memcached */
     ngx_str_t              key;
 };
 

@@ -198,10 +198,10 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
 
 
 /*
- * Gives the built page to requests that wait in other workers: those that get
- * no reply from memcached take the copy of the page from the shared memory zone
- * (mcds_zone).  If the zone cannot take a copy, because the page is large, each
- * of these workers has to build the page itself.
+ * Gives the built page to the other workers of this host that wait for it and
+ * get no reply from memcached: puts a copy of the page into the shared memory
+ * zone (mcds_zone).  If the zone cannot take a copy, because the page is large,
+ * each of the waiting workers has to build the page itself.
  */
 
 void

@@ -32,20 +32,21 @@ void ngx_mcds_page_release(ngx_mcds_page_t *page);
 
 
 /*
- * Gives up the lock of a page and the claim to build it after a failed build.
- * For the next "period" ms the lock keeps other hosts, and the claim keeps
- * other workers, from building the page; 0: only the requests that are already
- * waiting learn of the failure.
+ * Gives up the lock of a page and the claim to build it after a failed build,
+ * and leaves a note of the failure in both.  For the next "period" ms the note
+ * in the lock keeps other hosts, and the note in the claim keeps other workers,
+ * from building the page; 0: only the requests that are already waiting learn
+ * of the failure.
  */
 
 void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
 
 
 /*
- * Puts a built page into the shared memory zone (mcds_zone), if other workers
- * wait for it, so that they get it while memcached does not answer, and gives
- * up the claim to build the page.  snapshot is the page, or NULL if there is
- * none.
+ * Gives up this worker's claim to build a page.  If other workers wait for the
+ * page, first puts it into the shared memory zone (mcds_zone), where they find
+ * the page even if memcached does not answer.  snapshot is the built page;
+ * NULL: the build made none.  Has no effect if this worker has no claim.
  */
 
 void ngx_mcds_page_share_copy(ngx_mcds_page_t *page,
@@ -61,8 +62,9 @@ void ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build);
 
 
 /*
- * Starts a pause without builds of a page: for "left" ms this worker builds no
- * page that replaces the version with the CAS page->base.
+ * Starts the pause after a failed build of a page, "left" ms long.  The pause
+ * ends early if memcached has a version of the page whose CAS is not
+ * page->base.
  */
 
 void ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left);

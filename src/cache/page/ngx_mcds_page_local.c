@@ -45,7 +45,8 @@ static size_t       ngx_mcds_pages_kept;
 
 /*
  * returns the bytes by which a copy of a page counts towards the limit of this
- * worker's copies: its value, and the memory that is prepared for each header
+ * worker's copies: the length of the copy's value, and a fixed number of bytes
+ * for each header line
  */
 
 static size_t
@@ -307,8 +308,9 @@ ngx_mcds_snapshot_t *
 ngx_mcds_page_unasked(ngx_mcds_page_t *page)
 {
     /*
-     * this worker's own copy of the page is dropped after a purge, as only the
-     * shared memory (mcds_zone) shows whether a copy of the page may be used
+     * after a purge this worker drops its own copy of the page, and looks for
+     * the copy in shared memory (mcds_zone): the purge has removed that copy
+     * if the page must not be served any more
      */
 
     if (page->mine_purges != ngx_mcds_local_purges(page->place)) {

@@ -51,8 +51,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     if (page->state == NGX_MCDS_STORING) {
 
         /*
-         * page->built NULL: not all parts of the page's body are stored yet,
-         * and the waiting requests get the page when they are
+         * page->built NULL: not all parts of the page's body are stored yet;
+         * when all are stored, the waiting requests get the page
          */
 
         if (page->built) {

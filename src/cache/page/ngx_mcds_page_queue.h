@@ -98,10 +98,10 @@ void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Ends the wait of the request that builds a page, page->owner, if it has not
- * left, and of all requests that wait for the page, by calling their handlers
- * without a page: the build has failed, or was not started during the pause
- * after a failed one.
+ * Ends the wait of requests for a page whose build has failed, or does not
+ * begin because of the pause after a failed build: calls, without a page, the
+ * handlers of page->owner (the request that was to build the page; NULL: none)
+ * and of all waiting requests.
  */
 
 void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
@@ -116,16 +116,18 @@ ngx_uint_t ngx_mcds_page_old(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Returns the outcome for a request that needs a page during the pause after
- * the page's build has failed.  Sets waiter->retry to the ms left of the pause.
+ * Returns the outcome for a request whose page is not built because a build has
+ * failed: NGX_MCDS_PAGE_OTHER if the request would only refresh the page,
+ * _TIMEOUT if the request has a stale page, otherwise _ERROR.  Sets
+ * waiter->retry to the ms that are left of the pause after the failed build.
  */
 
 ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Sets the timer after which memcached is asked again for the page that
- * another worker builds, unless the timer is already set.
+ * Sets the timer after which this worker looks again for the page that its
+ * requests wait for, unless the timer is already set.
  */
 
 void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);

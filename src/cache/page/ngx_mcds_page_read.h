@@ -50,9 +50,10 @@ typedef struct {
 
 /*
  * Lets a waiter (a request) join *read, a read of its page from memcached.  If
- * *read is NULL, the read is created; send, the handler of an event, sends it
- * in this turn of the event loop, and done is called with the result.  Returns
- * NGX_ERROR if out of memory.
+ * *read is NULL, creates the read and adds it to *reads, the reads to be sent.
+ * send, the handler of the event in *reads, sends them in this turn of the
+ * event loop; done is called with the reply of memcached.  Returns NGX_ERROR if
+ * out of memory.
  */
 
 ngx_int_t ngx_mcds_page_read_join(ngx_mcds_waiter_t *waiter,

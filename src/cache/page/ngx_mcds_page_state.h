@@ -5,8 +5,9 @@
  * The states of a page's build, as a worker sees it:
  *
  *   IDLE      no request of this worker builds the page or waits for it
- *   LOCKING   a request asks for the lock and, on the same connection after
- *             it, whether the page has changed since the request saw it
+ *   LOCKING   a request asks memcached for the page's lock and then, on the
+ *             same connection, whether the page has changed since the request
+ *             looked it up
  *   BUILDING  a request of this worker has the lock, or memcached does not
  *             answer and the request builds for this host alone
  *   STORING   the page is built, and being stored; the lock is still held

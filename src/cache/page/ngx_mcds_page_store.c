@@ -27,8 +27,8 @@
 #define NGX_MCDS_REFUSED          60000
 
 /*
- * how long the parts of the body of a page that was replaced stay, for
- * requests that read them, seconds
+ * the time for which the parts of a replaced page's body stay in memcached, for
+ * requests that are reading them, seconds
  */
 #define NGX_MCDS_LINGER           60
 
@@ -187,7 +187,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
         if (store->ttl) {
 
-            /* the parts of a body must not stay longer than their page */
+            /* the page has a TTL, so the parts of its body must expire, too */
 
             ngx_mcds_store_lost(store);
         }
@@ -217,10 +217,10 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_EXISTS:
 
         /*
-         * NGX_MCDS_NOT_FOUND: the old page was deleted during the build.  A
-         * purge that has deleted the page is newer than the response of the
-         * origin; if memcached has evicted the page, the next request builds
-         * the page again.
+         * NGX_MCDS_NOT_FOUND: the old page is gone, so the new page is not
+         * stored.  If a purge has deleted the old page, the new page may be
+         * from before the purge; if memcached has evicted the old page, the
+         * next request builds the page again.
          */
 
         ngx_mcds_store_lost(store);

@@ -18,7 +18,7 @@
 #include "ngx_mcds_update.h"
 
 
-/* the state of storing one page in memcached, from the build to the reply */
+/* the state of storing one page in memcached; freed by ngx_mcds_store_end() */
 
 typedef struct {
     ngx_mcds_page_t      *page;        /* this worker's struct of the page
@@ -26,8 +26,8 @@ typedef struct {
     ngx_mcds_snapshot_t  *snapshot;    /* the version of the page to store;
                                           NULL: the parts of its body are not
                                           complete yet */
-    ngx_mcds_value_t     *expired;     /* copy of the page marked as expired,
-                                          stored if the page was invalidated
+    ngx_mcds_value_t     *expired;     /* copy of the page, marked as expired,
+                                          to store if the page was invalidated
                                           during the build; or NULL */
     ngx_mcds_value_t     *head;        /* with a body in parts: the page's
                                           entry to store, not finished yet */
@@ -59,7 +59,7 @@ typedef struct {
                                           result code of memcached commands, or
                                           0 */
 
-    unsigned              building:1;  /* the store ends a build of the page;
+    unsigned              building:1;  /* the store follows a build of the page;
                                           0: stored without a build */
     unsigned              locked:1;    /* the build of the page has the page's
                                           lock */
@@ -97,7 +97,8 @@ void ngx_mcds_store_end(ngx_mcds_store_t *store);
 
 /*
  * Returns 1 if the page to store replaces the page in result, a reply of
- * memcached, because that page was requested from the origin earlier.
+ * memcached: that page was not invalidated, and the origin sent it before the
+ * page to store was requested.
  */
 
 ngx_uint_t ngx_mcds_store_newer(ngx_mcds_store_t *store,
@@ -114,8 +115,9 @@ ngx_uint_t ngx_mcds_store_invalidated(ngx_mcds_store_t *store,
 
 
 /*
- * Makes store->expired, the page to store marked as expired, if there is none
- * yet.  Returns NGX_ERROR if out of memory.
+ * Sets store->expired to a copy of the page that is being stored, and marks the
+ * copy as expired; an existing copy stays as it is.  Returns NGX_OK, or
+ * NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_store_expire(ngx_mcds_store_t *store);

@@ -108,9 +108,9 @@ ngx_mcds_store_older(ngx_mcds_store_t *store, ngx_mcds_entry_t *other)
 
 
 /*
- * Makes a copy of the built page that is marked as expired: the page was
- * invalidated after its request to the origin, so the copy is expired since
- * then.
+ * Makes a copy of the built page, and marks the copy as expired.  As the page
+ * was invalidated during its build, the copy expires at the start of the build,
+ * less NGX_MCDS_SKEW for other hosts' clocks.
  */
 
 ngx_int_t

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Waiters: requests join the page that they look up, build or wait for, and
- * leave it; see ngx_mcds_page.h.
+ * Waiters: requests that look up a page, build it, or wait for its build.  Here
+ * a request becomes a waiter of a page, or stops being one; see
+ * ngx_mcds_page.h.
  */
 
 

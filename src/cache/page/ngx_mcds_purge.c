@@ -217,8 +217,9 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 
 /*
  * Lets a page expire soon, to make room for other pages; the list of headers
- * that a page varies by does not expire.  A version of the page that another
- * request stores after the read expires, too, and is built again.
+ * that a page varies by does not expire.  If another request has stored a new
+ * version since the purge looked up the page, that version expires, too, and is
+ * built again.
  */
 
 static ngx_int_t

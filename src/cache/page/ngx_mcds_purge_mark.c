@@ -47,8 +47,9 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
            != NGX_OK)
     {
         /*
-         * an item without a valid signature does not count as a page, and the
-         * parts of a body that the item names are not removed
+         * an item without a valid signature does not count as a page: no copy
+         * of the item is marked as invalidated, and the parts of a body that
+         * the item names are not removed
          */
 
         return NULL;
@@ -87,9 +88,10 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         } else {
 
             /*
-             * a purge that is repeated may find a page that was built since its
-             * first attempt: if the page's date is plausible, the page expires
-             * when its build began, not before
+             * a repeated purge may find a page whose build began after the time
+             * of the purge: unless the page's date is in the future, the page
+             * gets the start of its build as its expiry, not the earlier time
+             * of the purge
              */
 
             if (entry.created > now + entry.took
@@ -116,10 +118,10 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
 
 /*
- * Sets the time of a purge.  Of the items that replicas have of a page the
- * newest counts, so a purge must not look older than the purged page.  If the
- * clock of the page's host is fast, the purge gets a later time than the page,
- * up to the tolerated difference of clocks.
+ * With replicas, sets the time of a purge so that the purge looks newer than
+ * the purged page, as mcds uses the newest of the replicas' items.  If the
+ * clock of the host that built the page is fast, this time is just after that
+ * of the page, but at most NGX_MCDS_SKEW after purge->now.
  */
 
 static void

@@ -380,8 +380,8 @@ ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Cuts the bytes of a body that have arrived into smaller parts, to store these
- * from the first one on, as memcached has refused the length of a part.
+ * Cuts a body again, into smaller parts, as memcached has refused the length of
+ * a part; the store begins again with the first byte of the body.
  */
 
 static void

@@ -31,8 +31,8 @@ typedef struct ngx_mcds_split_s  ngx_mcds_split_t;
 
 
 /*
- * The handler that is called when a body was stored in parts.  rc is
- * NGX_MCDS_OK: memcached has all parts; any other code: at least one part is
+ * The handler that is called when the store of a body in parts has ended.  rc
+ * is NGX_MCDS_OK: memcached has all parts; any other code: at least one part is
  * not stored.
  */
 
@@ -78,11 +78,11 @@ void ngx_mcds_split_wait(ngx_mcds_split_t *split,
 
 
 /*
- * Ends a body that is stored in parts.  The handler is called once, not from
- * inside of this call, when all parts are stored, or the store has failed.
- * ngx_mcds_split_entry() and ngx_mcds_split_part() may be called from the
- * handler.  Afterwards ngx_mcds_split_t is freed and, if the store has failed,
- * the stored parts are deleted.
+ * Tells ngx_mcds_split_t that the body is complete: no data will be appended.
+ * The handler is called once, not from inside of this call, when all parts are
+ * stored, or the store has failed; the handler may call ngx_mcds_split_entry()
+ * and ngx_mcds_split_part().  When the handler returns, ngx_mcds_split_t is
+ * freed and, if the store has failed, the stored parts are deleted.
  */
 
 void ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memcached queries of one client request about the tags of its page.
+ * The queries that one client request sends to memcached to learn whether the
+ * tags of the requested page were purged.
  */
 
 
@@ -459,7 +460,10 @@ ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
     ngx_uint_t          verdict;
     ngx_mcds_record_t  *record;
 
-    /* no page of this server was purged by tag since this page was built */
+    /*
+     * the purge counter of the page's memcached server has not increased since
+     * the page was built, so none of the page's tags was purged
+     */
 
     if (tags->counter && counter >= tags->counter) {
         return NGX_MCDS_TAGS_VALID;

@@ -22,10 +22,11 @@
  * with this value.
  *
  * The counters of servers differ.  A purge increments all of them, then raises
- * all to the largest value, and writes this value to the records.  It is above
- * the value of any page that was made before, with the counter of any server;
- * so a page may move to another server, or be made with the counter of another
- * one.  A purge that has not reached one of the servers has failed.
+ * all to the largest value, or to the time in milliseconds if that is larger,
+ * and writes the new value to the records.  The new value is above that of any
+ * page that was made before, with the counter of any server; so a page may move
+ * to another server, or be made with the counter of another one.  A purge that
+ * has not reached one of the servers has failed.
  *
  * The records of a server that is down are unknown, and make a page neither
  * stale nor gone.  While the counter is unknown, a page gets the newest value
@@ -72,10 +73,11 @@ ngx_int_t ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record,
 /*
  * Asks the server of a request's page for its purge counter and for the
  * records of a list of tags (the purge counter at each tag's last purge); the
- * list may be empty.  If the page varies, the server that has the page's list
- * of headers is asked.  now is in milliseconds since the epoch.  The handler is
- * called when all queries are answered, never from inside of a call, except
- * ngx_mcds_tags_hurry(), and not after ngx_mcds_tags_free().  Returns NULL if
+ * list may be empty.  page is the page's key; if the page varies, the server
+ * that has the names of the request headers by which the page varies is asked.
+ * now is in milliseconds since the epoch.  The handler is called when all
+ * queries are answered, always after this function has returned, or earlier by
+ * ngx_mcds_tags_hurry(), but never after ngx_mcds_tags_free().  Returns NULL if
  * out of memory.
  */
 
@@ -85,9 +87,9 @@ ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page,
 
 /*
  * Asks memcached for the records (the purge counter at a tag's last purge) of
- * those tags in a list that the request has not asked for.  NGX_OK: the
- * handler will be called; NGX_DONE: no reply is missing; NGX_ERROR: out of
- * memory.
+ * the tags in a list, except for tags that were asked about before.  NGX_OK:
+ * the handler will be called when memcached has replied; NGX_DONE: all replies
+ * have arrived already; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list);
@@ -149,7 +151,7 @@ ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
  * Creates the missing records of a page's tags on the page's server, before the
  * page is stored.  The new records get the present value of the purge counter,
  * not that of the page: a record may have been evicted since the page was made.
- * Does not wait for the replies of memcached.
+ * Does not wait for memcached's replies.  now: milliseconds since the epoch.
  */
 
 void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,

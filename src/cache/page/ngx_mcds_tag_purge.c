@@ -48,8 +48,9 @@ typedef struct {
 struct ngx_mcds_tag_purge_s {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
-    uint64_t              counter;     /* the largest of the servers' purge
-                                          counters */
+    uint64_t              counter;     /* value to raise all servers' purge
+                                          counters to: the largest of them, or
+                                          the present time if that is larger */
     ngx_mcds_tag_pt       handler;
     void                 *data;
     ngx_str_t             record;
@@ -97,10 +98,10 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->n = n;
 
     /*
-     * a server's purge counter starts at the time of its creation, in
-     * milliseconds; the purge sets all counters to the present time at least,
-     * so that their new value is not below the start of a counter on a server
-     * that is not asked
+     * the initial value of a server's purge counter is the time at which the
+     * counter was created, in milliseconds.  The purge does not ask servers
+     * that are down by configuration: it raises the other counters to the
+     * present time at least, and so not below the initial value of any counter
      */
 
     purge->counter = now;
@@ -120,8 +121,9 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
         if (ngx_mcds_disabled(pool, i)) {
 
             /*
-             * a server that is down by configuration is not purged: it does
-             * not return with old pages
+             * the purge leaves out a server that is down by configuration:
+             * nginx reads no pages from such a server, and the administrator
+             * must empty the server before nginx uses it again
              */
 
             continue;
@@ -171,9 +173,10 @@ ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Raises the purge counters of all servers that have answered to the largest
- * of their values, which is above the value that any page has from any of
- * these servers.
+ * On each server that has answered, raises the purge counter to the value
+ * purge->counter, and writes this value to the tag's record.  All pages that
+ * were made before, with the purge counter of one of these servers, have a
+ * lower value.
  */
 
 static void
