@@ -12,9 +12,9 @@
 
 
 /*
- * The milliseconds that are added to the pool's timeout for the first wait of a
- * request for memcached: an operation in memcached that takes the whole timeout
- * ends by itself before the request's wait does.
+ * The milliseconds by which the first wait for memcached of a client request
+ * may exceed the pool's timeout: an operation in memcached that takes the whole
+ * timeout ends by itself before the request's wait does.
  */
 #define NGX_MCDS_WAIT_SLACK       5
 
@@ -32,8 +32,8 @@ static void ngx_mcds_wait_handler(ngx_event_t *ev);
 
 
 /*
- * the waits of this worker's requests for memcached, in the order of their
- * deadlines
+ * the waits for memcached that client requests of this worker have begun, in
+ * the order of the waits' deadlines
  */
 
 static ngx_queue_t  ngx_mcds_waits;

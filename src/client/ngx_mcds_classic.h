@@ -9,6 +9,8 @@
  *   ADD and SET   the store, then gets: if the value is the stored one, its
  *   that want     CAS value is the result
  *   the CAS
+ *   DELETE with   if the pool stores items without expiry: cas, which leaves
+ *   a CAS         an empty item, then delete
  *   SET and       gets: if the value is the old one, the store with its CAS
  *   DELETE with   value
  *   a CAS and
@@ -17,8 +19,9 @@
  * The last sequence is for servers that number the changes of each item
  * separately, so that an item and its successor can have the same CAS value.
  *
- * A step starts after the reply to the previous one, and no command is sent
- * twice.  All steps together take no longer than the pool's timeout.
+ * A step starts after the reply to the previous one.  If the connection is lost
+ * before the reply, only gets is sent again, once; after any other command the
+ * operation fails.  All steps together take no longer than the pool's timeout.
  */
 
 

@@ -121,8 +121,9 @@ struct ngx_mcds_pool_s {
      */
     time_t                marked;       /* when a counter with a mark, an expiry
                                            years ahead, was last seen */
-    ngx_uint_t            unmarked;     /* 1: counters get no mark, since the
-                                           clock of a server is years ahead */
+    ngx_uint_t            unmarked;     /* 1: counters get no mark, an expiry
+                                           years ahead, since the clock of a
+                                           server is itself years ahead */
 };
 
 

@@ -288,7 +288,8 @@ ngx_mcds_client_stat_timer_handler(ngx_event_t *ev)
     ngx_mcds_stat_flush_all();
 
     /*
-     * the timer of statistics also runs to free memory that is kept for values
+     * ngx_mcds_spare_age() frees memory that the worker has kept for later
+     * values but not used; while any memory is still kept, the timer runs again
      */
 
     if (ngx_mcds_spare_age()) {

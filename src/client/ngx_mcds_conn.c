@@ -772,7 +772,7 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
         /*
          * a server may send data before it gets our greeting ("version"), and
-         * nothing afterwards: this data is read now, or no event reports it
+         * no data later: read this data now, as no later event would report it
          */
 
         if (conn->state != NGX_MCDS_CONN_GREETING) {

@@ -43,8 +43,9 @@ struct ngx_mcds_conn_s {
                                             connections, which get no new
                                             commands */
 
-    ngx_sockaddr_t          sockaddr;    /* copy of the server's address, which
-                                            may change */
+    ngx_sockaddr_t          sockaddr;    /* copy of the server's address at the
+                                            connect(); a later look-up of the
+                                            server's name does not change it */
     ngx_str_t               address;
     u_char                  text[NGX_SOCKADDR_STRLEN];
 
@@ -87,8 +88,9 @@ struct ngx_mcds_conn_s {
 
     ngx_mcds_value_t       *value;       /* buffer for a large value that is
                                             received, or NULL */
-    size_t                  skip;        /* bytes of a received value to drop,
-                                            with the CRLF after it */
+    size_t                  skip;        /* number of bytes still to drop: rest
+                                            of an unwanted value, and the CRLF
+                                            (or CRLF END CRLF) that ends it */
 
     ngx_event_t             flush;       /* event that sends the unsent
                                             commands, posted once a turn */
@@ -128,8 +130,8 @@ struct ngx_mcds_server_s {
                                             server */
     ngx_event_t             probe;
     ngx_msec_t              probe_delay;
-    ngx_uint_t              lost;        /* result of the server's last failed
-                                            connection */
+    ngx_uint_t              lost;        /* result code with which a connection
+                                            to the server last failed */
     ngx_err_t               err;         /* error of the server's last
                                             connect(), or 0 */
     ngx_mcds_conn_t        *control;
@@ -219,9 +221,11 @@ ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);
 
 
 /*
- * Encodes the command of an exchange (a command and its reply), whose key is
- * set, and queues it on the connection.  Returns NGX_ERROR if out of memory, or
- * NGX_BUSY if the queue is full; the exchange is then still the caller's.
+ * Encodes cmd for sending, and queues ex, the exchange of this command and its
+ * reply, on the connection, which then owns ex.  ex->key must be set.  If the
+ * command stores a value, this is ex->value or, if that is NULL, text.  Returns
+ * NGX_ERROR if out of memory, or NGX_BUSY if the queue is full; the caller then
+ * still owns ex.
  */
 
 ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
@@ -255,8 +259,9 @@ void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);
 
 
 /*
- * Takes the connections away from a server whose address has changed: they get
- * no new commands, and each connection is freed after its last reply.
+ * Called when the server's address has changed.  Connections to the old address
+ * get no new commands: those with pending commands are freed after their last
+ * reply, the others are closed at once.
  */
 
 void ngx_mcds_server_retire(ngx_mcds_server_t *server);
@@ -309,9 +314,9 @@ ngx_int_t ngx_mcds_reply_process(ngx_mcds_conn_t *conn);
 
 /*
  * Called when the deadline of the connection's first pending command has
- * passed.  Returns NGX_OK, with the connection closed, if the reason is a value
- * that is too large for its operation, which is no failure of the server;
- * NGX_DECLINED otherwise.
+ * passed.  Returns NGX_OK, with the connection closed, if the late reply has a
+ * value that is being dropped (too large for its operation, or not requested):
+ * this is no failure of the server.  Otherwise returns NGX_DECLINED.
  */
 
 ngx_int_t ngx_mcds_reply_late(ngx_mcds_conn_t *conn);

@@ -427,7 +427,10 @@ ngx_mcds_distribution_get_weighted(ngx_mcds_pool_t *pool, uint32_t hash)
 }
 
 
-/* returns the first point at or after hash on the ring of servers */
+/*
+ * returns the index of the server that has the first point at or after hash on
+ * the ring
+ */
 
 static ngx_uint_t
 ngx_mcds_distribution_get_point(ngx_mcds_pool_t *pool, uint32_t hash)

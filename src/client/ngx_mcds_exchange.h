@@ -17,10 +17,10 @@
 
 
 /*
- * Executes an operation as a single exchange, a command and its reply, with
- * either protocol.  The operation's result is that of the exchange; if the
- * command cannot be queued, the result is DOWN or BUSY, from a posted event.
- * op may be NULL if the result is not needed.
+ * Executes an operation as a single exchange, a command and its reply, in the
+ * pool's protocol, meta or classic.  The operation's result is that of the
+ * exchange; if the command cannot be queued, the result is DOWN or BUSY, from a
+ * posted event.  op may be NULL if the result is not needed.
  */
 
 void ngx_mcds_exchange_submit(ngx_mcds_server_t *server,

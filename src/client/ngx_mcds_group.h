@@ -41,7 +41,7 @@ typedef struct {
     /*
      * For a read that compares replicas: the fields of the item that were last
      * requested from this server, and the server's reply.  value, if not NULL,
-     * keeps the data of the reply after its handler has returned.
+     * keeps the reply's data valid after the handler of op has returned.
      */
     ngx_uint_t             want;
     ngx_mcds_result_t      answer;
@@ -86,8 +86,8 @@ struct ngx_mcds_group_s {
     ngx_uint_t             rank;
     uint64_t               cas;          /* CAS value from the leader, the
                                             replica changed first; or 0 */
-    int64_t                ttl;          /* time to live of the item that a
-                                            replica reported, if has_ttl */
+    int64_t                ttl;          /* time to live that a replica reported
+                                            for the item; valid if has_ttl */
     ngx_uint_t             has_ttl;
 
     ngx_event_t            timer;        /* timer that ends the wait for silent
@@ -124,12 +124,15 @@ void ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc);
 void ngx_mcds_group_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result);
 
 
-/* Frees an operation on replicas when none of its servers is asked any more. */
+/*
+ * Frees an operation on replicas (a group).  If the operation of the caller or
+ * of a replica has no result yet, its handler will not be called.
+ */
 
 void ngx_mcds_group_free(ngx_mcds_group_t *group);
 
 
-/* Returns the index of the first replica whose server is up, or 0. */
+/* Returns the index of the first replica whose server is up; 0 if none is. */
 
 ngx_uint_t ngx_mcds_group_first_up(ngx_mcds_group_t *group);
 

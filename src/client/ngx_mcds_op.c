@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Links an operation with the client's pointer to it, ends or cancels it, and
- * passes its result to its handler.
+ * Links an operation with the object that executes it, such as an exchange with
+ * a server; ends or cancels the operation, and passes the result to the
+ * operation's handler.
  */
 
 

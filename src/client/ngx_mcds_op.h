@@ -51,11 +51,13 @@ typedef struct {
 
     uint32_t              flags;        /* client flags that SET and ADD
                                            store */
-    uint64_t              cas;          /* CAS value of a previous result, not
-                                           modified.  SET and DELETE require
-                                           that the item has this value; with
-                                           replicas, these and GET with "single"
-                                           go to the server that gave it */
+    uint64_t              cas;          /* CAS value exactly as a previous
+                                           result had it: SET and DELETE change
+                                           the item only if this is its current
+                                           CAS value; 0: no condition.  With
+                                           replicas, SET, DELETE, and GET with
+                                           "single" go to the server that sent
+                                           the CAS value */
     uint64_t              initial;
     uint64_t              delta;
 
@@ -130,16 +132,17 @@ typedef struct {
 struct ngx_mcds_result_s {
     ngx_uint_t            rc;           /* the result code of the operation, of
                                            ngx_mcds_rc_e */
-    ngx_uint_t            has;          /* bits: the fields that are set
-                                           (NGX_MCDS_VALUE, _CAS, _TTL, _FLAGS),
-                                           and NGX_MCDS_CREATED */
+    ngx_uint_t            has;          /* bits of the fields that are set
+                                           (NGX_MCDS_VALUE, _CAS, _TTL, _FLAGS);
+                                           NGX_MCDS_CREATED: INCR or DECR has
+                                           created the counter */
     uint64_t              cas;
     int64_t               ttl;
     uint32_t              flags;
 
     /*
-     * The value that a GET has read: data of len bytes, valid only until the
-     * handler returns.
+     * The value that a GET has read, or the number that an INCR or DECR has
+     * returned, as text: len bytes of data, valid until the handler returns.
      */
     u_char               *data;
     size_t                len;
@@ -154,16 +157,19 @@ typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
 
 
 /*
- * An operation is a member of a struct of the caller, which sets handler and
- * data.  All other fields of the operation are zero before the first use, and
- * belong to the client afterwards.
+ * An operation is a member of a struct of the caller.  The caller sets handler
+ * and data, and zeroes all other fields before the first use; afterwards these
+ * belong to the memcached client.
  */
 
 struct ngx_mcds_op_s {
     ngx_mcds_handler_pt   handler;
     void                 *data;
 
-    /* the address of the client's pointer to this operation, or NULL */
+    /*
+     * the address of the pointer to this operation in the object that executes
+     * the operation, such as an exchange with a server; NULL: there is none
+     */
     ngx_mcds_op_t       **link;
 
     /*
@@ -183,15 +189,15 @@ struct ngx_mcds_op_s {
  * On replicas the operation becomes several operations with one result, see
  * ngx_mcds_replica.h.
  *
- * The handler is called exactly once, never from inside of this call, unless
- * the operation is cancelled or the worker exits.  The handler may submit the
+ * Unless the operation is cancelled or the worker exits, the handler is called
+ * exactly once, and never from inside of this call.  The handler may submit the
  * operation again, or free it.
  *
  * The command is sent at the end of this turn of the event loop, in one write
- * with all others for the same server.  No command is sent twice, except a GET
- * on a connection that was lost without a failure of the server: the server
- * had closed it as idle, or the client gives it up on account of a value that
- * is too large.
+ * with all other commands on the same connection.  No command is sent twice,
+ * except a GET on a connection that was lost without a failure of the server:
+ * the server has closed the idle connection, or the worker has closed it
+ * because the value for another GET is too large.
  *
  * The result is DOWN, from a posted event, while the server's circuit breaker
  * is open; BUSY if too many operations are pending or memory is exhausted.  No
@@ -225,10 +231,10 @@ void ngx_mcds_cancel(ngx_mcds_op_t *op);
 /*
  * With pool->eject and req->movable: returns 1 if the server of the request's
  * key is down, so that the operation would go to another server; when the key's
- * own server is up again, it lacks the changes made on the other server.  For
- * the keys of a server that is down by configuration, and so never comes up,
- * returns 0, or 1 while any other server is ejected, as the keys may have moved
- * then.  Without pool->eject or req->movable returns 0.
+ * own server is up again, it lacks the changes made on the other server.  The
+ * keys of a server that is down by configuration are always on other servers:
+ * for such a key returns 1 while any other server is ejected, as the ejected
+ * one may be the key's server.  Without pool->eject or req->movable returns 0.
  */
 
 ngx_uint_t ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);

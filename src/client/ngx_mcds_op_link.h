@@ -19,8 +19,8 @@
 
 
 /*
- * Submits a request to the given server, regardless of the key, like
- * ngx_mcds_submit().
+ * Submits a request like ngx_mcds_submit(), but to the given server: the key
+ * does not choose the server.
  */
 
 void ngx_mcds_server_submit(ngx_mcds_server_t *server,
@@ -28,16 +28,18 @@ void ngx_mcds_server_submit(ngx_mcds_server_t *server,
 
 
 /*
- * Links an operation: sets *link, the client's pointer to an operation under
- * way, to op, which may be NULL.
+ * Links an operation with its executor (an exchange with a server, a group of
+ * replicas, or the steps of the classic protocol): sets *link, the executor's
+ * pointer to the operation, to op, and op->link to link.  op may be NULL.
  */
 
 void ngx_mcds_op_link(ngx_mcds_op_t **link, ngx_mcds_op_t *op);
 
 
 /*
- * Unlinks an operation: sets *link, the client's pointer to an operation under
- * way, to NULL, so that the handler of the operation will not be called.
+ * Unlinks the operation that *link points to, if any, from its executor, such
+ * as an exchange with a server: sets *link, and the operation's own pointer to
+ * link, to NULL, so that the operation's handler will not be called.
  */
 
 void ngx_mcds_op_unlink(ngx_mcds_op_t **link);

@@ -61,7 +61,10 @@ void ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
 void ngx_mcds_replica_exit(ngx_mcds_pool_t *pool);
 
 
-/* Drops the counters of a pool that are to be raised on a replica later. */
+/*
+ * Stops raising counters of a pool on replicas that came back empty: cancels
+ * the worker's timers and operations for this, and frees their memory.
+ */
 
 void ngx_mcds_replica_level_exit(ngx_mcds_pool_t *pool);
 

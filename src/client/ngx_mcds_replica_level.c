@@ -98,8 +98,8 @@ typedef struct {
                                             replica to copy */
     uint64_t               least;        /* value of the counter on "low", the
                                             replica to raise */
-    ngx_uint_t             was_there;    /* 1: the replica "low" had the
-                                            counter */
+    ngx_uint_t             was_there;    /* 1: before the wait, the counter was
+                                            on "low", the replica to raise */
     ngx_uint_t             waits;
     ngx_uint_t             tries;
     ngx_mcds_level_side_t  high;

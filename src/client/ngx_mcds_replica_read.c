@@ -260,7 +260,10 @@ ngx_mcds_newest_ask(ngx_mcds_leg_t *leg, ngx_uint_t want)
     req = group->req;
     req.want = want;
 
-    /* the reply of the classic protocol always has the value */
+    /*
+     * the connection for large values is used only if the reply has the value;
+     * a reply of the classic protocol always has it
+     */
 
     req.bulk = group->req.bulk
                && ((want & NGX_MCDS_VALUE) || leg->server->pool->classic);
@@ -310,8 +313,8 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * keeps the value in a server's reply, which is valid only until the handler of
- * the reply returns
+ * keeps the value that a server has sent: takes a reference to it, or copies
+ * it, as the reply is valid only until its handler returns
  */
 
 static void
@@ -469,8 +472,8 @@ ngx_mcds_newest_state(ngx_mcds_group_t *group)
 
 
 /*
- * returns the reply of a server that has all requested fields of the item; NULL
- * if a server had to be asked for them first
+ * returns a reply with all requested fields of the item; NULL if no server's
+ * reply has them: then a server that has the item is asked for them
  */
 
 static ngx_mcds_leg_t *
@@ -610,7 +613,10 @@ ngx_mcds_newest_spread(ngx_mcds_group_t *group, ngx_mcds_leg_t *newest)
     ngx_mcds_value_t    *value;
     ngx_mcds_request_t   req;
 
-    /* the classic protocol does not report the time to live */
+    /*
+     * without the page's time to live, which the classic protocol does not
+     * report, the page is not stored on other servers
+     */
 
     if (!ngx_mcds_newest_has(newest, NGX_MCDS_TTL)) {
         return;

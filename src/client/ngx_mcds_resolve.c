@@ -19,7 +19,8 @@
 
 
 /*
- * limits of the time between two look-ups of a server's name, in milliseconds
+ * the longest time between two look-ups of a server's name, the longest after a
+ * failed look-up, and the longest random addition to either; milliseconds
  */
 #define NGX_MCDS_RESOLVE_MAX      86400000
 #define NGX_MCDS_RESOLVE_RETRY    10000
@@ -296,8 +297,8 @@ ngx_mcds_resolve_handler(ngx_resolver_ctx_t *ctx)
 
 /*
  * Returns the time until the next look-up of a server's name, in milliseconds.
- * nginx's resolver answers from its cache until the end of the second
- * ctx->valid.
+ * nginx's resolver answers from its cache until the clock has passed
+ * ctx->valid, a time in whole seconds.
  */
 
 static ngx_msec_t

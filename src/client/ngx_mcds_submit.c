@@ -155,8 +155,9 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
                                   key.len - key.prefix, 0);
 
     /*
-     * the key of a server that is down by configuration goes to another server,
-     * which may itself be ejected while it is down
+     * returns 1 if another server than the key's own gets the operation; for a
+     * key whose own server is down by configuration always, as the server that
+     * takes its place may be one of those that are ejected now
      */
 
     return server[n].stat->disabled

@@ -25,9 +25,10 @@ u_char *ngx_mcds_encode_key(u_char *p, ngx_str_t *key);
 
 
 /*
- * Looks for a whole line of a reply at b->pos, without consuming it.  NGX_OK:
- * *last is the CRLF at its end.  NGX_AGAIN and NGX_ERROR are as with
- * ngx_mcds_parse().
+ * Clears the reply, and looks for a whole line at b->pos, without consuming the
+ * line.  NGX_OK: *last is the CRLF at the line's end; NGX_AGAIN: the line is
+ * incomplete; NGX_ERROR: the line is too long or ends with an LF without a CR,
+ * and reply->text is the beginning of the line, for the log.
  */
 
 ngx_int_t ngx_mcds_parse_line(ngx_mcds_reply_t *reply, ngx_buf_t *b,

@@ -20,10 +20,10 @@
 #define NGX_MCDS_MAX_VERSION      1000000
 
 /*
- * Flags of a reply that the client did not request: memcached adds them to an
- * item that another client has marked as stale (md with I) or is about to
- * recache (mg with N or R), protocol.txt, "Meta Get".  The flags are accepted
- * and ignored.
+ * Flags that memcached adds to a reply although the command did not request
+ * them: another client has marked the item as stale (md with I), or is about to
+ * recache the item (mg with N or R), protocol.txt, "Meta Get".  The parser
+ * accepts and ignores these flags.
  */
 
 #define NGX_MCDS_WON              0x0100
@@ -388,8 +388,8 @@ ngx_mcds_parse_ttl(int64_t *ttl, u_char *p, u_char *last)
 
 
 /*
- * Parses the opaque of a reply, in the format in which it was sent: lower case,
- * no leading zeros.
+ * Parses the opaque of a reply, a hexadecimal number, in the format in which
+ * the command sent the opaque: lower case, no leading zeros.
  */
 
 static u_char *

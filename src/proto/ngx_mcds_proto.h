@@ -193,8 +193,9 @@ ngx_int_t ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b);
  *          already expired; the command includes the CRLF of that value;
  * TOUCH    "touch".
  *
- * A server echoes only the key of a value.  The reply to a store has neither
- * the time to live nor the CAS value.  There is no NOOP.
+ * Of the key and the opaque, a server echoes only the key, and only in a reply
+ * with a value.  The reply to a command that stores has neither the time to
+ * live nor the CAS value.  There is no NOOP.
  *
  * The bits below name the replies that a command may get.
  */
@@ -215,8 +216,9 @@ ngx_int_t ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b);
 
 
 /*
- * Writes the line of a classic command, as ngx_mcds_encode() does for a meta
- * command.
+ * Writes the line of a classic command and its CRLF into buf, which has room
+ * for NGX_MCDS_MAX_COMMAND bytes.  The caller sends the value of SET, ADD and
+ * APPEND, and its CRLF, after the line.  Returns the end of the line.
  */
 
 u_char *ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd);
@@ -231,9 +233,10 @@ ngx_uint_t ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd);
 
 
 /*
- * Parses one line of a reply of the classic protocol, as ngx_mcds_parse() does
- * for meta commands, and accepts only the kinds of reply in the mask words.
- * Errors of the server are always accepted, the error about a value that is no
+ * Parses one line of a reply of the classic protocol, with the results of
+ * ngx_mcds_parse(): NGX_OK, NGX_AGAIN if the line is incomplete, or NGX_ERROR
+ * if the line is malformed or a kind of reply that the mask "words" lacks.
+ * SERVER_ERROR is always accepted, the CLIENT_ERROR about a value that is no
  * number only if words has NGX_MCDS_WORD_NUMBER.
  *
  * A reply with a value has its key and flags, and its CAS value if the command
