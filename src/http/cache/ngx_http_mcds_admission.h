@@ -28,8 +28,8 @@ ngx_uint_t ngx_http_mcds_admission_early(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * shortens the lifetime of a page that is to be stored by a random part,
- * mcds_cache_jitter
+ * before a page is stored, shortens its lifetime (entry->expire) by a random
+ * part of it, at most by mcds_cache_jitter percent
  */
 
 void ngx_http_mcds_admission_jitter(ngx_http_mcds_cache_conf_t *ccf,

@@ -287,8 +287,9 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
         ctx->status = NGX_HTTP_MCDS_UPDATING;
 
         /*
-         * a request with credentials or no-store does not build the page, as
-         * its response may be meant for its client only
+         * the response to a request with credentials may be for its client
+         * only, and the response to one with no-store is not stored: such a
+         * request gets the stale page, and does not build a new one
          */
 
         return (ctx->authorization || ctx->no_store)
@@ -559,10 +560,10 @@ ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
     }
 
     /*
-     * the request goes to the origin, whose response, even an error, the client
-     * gets: mcds_cache_lock_timeout says so; or a detached copy of this request
-     * builds the page, and the build has failed, or the configuration lets no
-     * request wait for a build
+     * The request goes to the origin, and the client gets the response, even an
+     * error, in two cases: mcds_cache_lock_timeout has the parameter "pass"; or
+     * a detached copy of this request builds the page, and either that build
+     * has failed, or the configuration lets no request wait for a build.
      */
 
     if (ccf->cache_lock_pass

@@ -51,7 +51,7 @@
 
 /*
  * the maximum bytes that a page's entry in memcached has before the body: a
- * binary header, the key, the extensions, and the stored HTTP headers
+ * binary header, the key, additional data (such as tags), the HTTP headers
  */
 #define NGX_HTTP_MCDS_ENTRY_ROOM                                              \
     (NGX_MCDS_ENTRY_HEADER + NGX_MCDS_ENTRY_HEAD)
@@ -129,10 +129,10 @@ struct ngx_http_mcds_cache_conf_s {
     ngx_str_t                  *site;     /* name of the site, the first part of
                                              the pages' keys */
 
-    void                      **get_conf; /* nginx's configuration for GET
-                                             requests: that of the location, if
-                                             this is a "limit_except" block for
-                                             other methods */
+    void                      **get_conf; /* r->loc_conf for GET requests: that
+                                             of this level; in a "limit_except"
+                                             block without effect on GET, that
+                                             of the location around the block */
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_uint_t                  blocks;   /* number of "if" and "limit_except"
                                              blocks in the location so far */
@@ -163,7 +163,7 @@ struct ngx_http_mcds_cache_conf_s {
     ngx_uint_t                  cache_methods;
     ngx_array_t                *cache_bypass;
     ngx_array_t                *no_cache;
-    /* names of session cookies: requests with one are not cached, ngx_str_t */
+    /* session cookies that make a request bypass the cache: names, ngx_str_t */
     ngx_array_t                *session_cookies;
     /*
      * names of headers that proxies add, such as X-Forwarded-Host, ngx_str_t;
@@ -203,8 +203,8 @@ struct ngx_http_mcds_cache_conf_s {
                                                      next build, ms; 0: off */
     ngx_msec_t                  cache_backoff_max;
     ngx_mcds_pace_t             cache_pace;
-    ngx_uint_t                  cache_local;      /* how copies of pages on
-                                                     this host are served,
+    ngx_uint_t                  cache_local;      /* how requests use copies of
+                                                     pages in the shared memory,
                                                      ngx_mcds_local_mode_e */
     ngx_msec_t                  cache_local_time;
     ngx_uint_t                  cache_early;      /* factor of
@@ -303,9 +303,9 @@ typedef struct {
                                               stored for this request */
     ngx_str_t                    names;    /* names of the headers in the
                                               response's Vary */
-    ngx_mcds_waiter_t            target;   /* waiter by which the request
-                                              stores the first variant of a new
-                                              list */
+    ngx_mcds_waiter_t            target;   /* waiter that links the request to
+                                              the key at which the first variant
+                                              of a new list is stored */
     u_char                       target_hash[NGX_MCDS_VARIANT_LEN];
     uint64_t                     generation;  /* random id of a new list of
                                                  variants */
@@ -325,11 +325,12 @@ typedef struct {
                                               that a slow client gets */
     ngx_chain_t                **detached_last;
     ngx_chain_t                 *detach_free;
-    ngx_event_t                 *attached; /* timer after which the page is no
-                                              longer stored from this response,
-                                              as its client is slow; or NULL */
-    unsigned                     limited:1;  /* the upstream stays buffered, as
-                                                its rate is limited */
+    ngx_event_t                 *attached; /* timer at whose end the request
+                                              gives up storing the response, as
+                                              the client is slow; or NULL */
+    unsigned                     limited:1;  /* mcds leaves the upstream's
+                                                buffering on, as nginx may limit
+                                                the rate of the response */
 } ngx_http_mcds_tee_ctx_t;
 
 
@@ -445,8 +446,9 @@ struct ngx_http_mcds_cache_ctx_s {
                                                  up */
     unsigned                     behind:1;    /* a detached copy of the request
                                                  builds the page for it */
-    unsigned                     error_page:1;  /* the request reached the
-                                                   location as an error page */
+    unsigned                     error_page:1;  /* "error_page" has redirected
+                                                   the request to the location
+                                                   that makes the page */
     unsigned                     replaced:1;  /* an error page replaces the
                                                  response that would have been
                                                  stored */
@@ -463,15 +465,17 @@ struct ngx_http_mcds_cache_ctx_s {
                                                  which is sent in parts */
     unsigned                     streaming:1; /* the body of the page
                                                  "snapshot" is being sent */
-    unsigned                     offered:1;   /* the page "snapshot" could be
-                                                 sent compressed */
+    unsigned                     offered:1;   /* the page "snapshot" is stored
+                                                 compressed, and the client
+                                                 accepts this compression */
     unsigned                     coded:1;     /* the page "snapshot" is sent
                                                  compressed */
     unsigned                     validating:1; /* the request to the origin
                                                   revalidates the page
                                                   "snapshot" */
-    unsigned                     renewed:1;   /* the page "snapshot", which a
-                                                 304 has renewed, is stored */
+    unsigned                     renewed:1;   /* the request has begun to store
+                                                 the page "snapshot", which a
+                                                 304 has renewed */
     unsigned                     old_shown:1; /* the page "snapshot" is served
                                                  if the new page takes too
                                                  long */

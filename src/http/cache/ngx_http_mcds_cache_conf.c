@@ -428,8 +428,9 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * adds "origin" of mcds_cache_valid to the array of status codes, as an
- * element: a level without mcds_cache_valid inherits the array as a whole
+ * Adds "mcds_cache_valid origin" (a lifetime set by the origin counts for any
+ * status) to the array of lifetimes by status code: a level that inherits the
+ * array inherits "origin", too.
  */
 
 static char *

@@ -336,9 +336,10 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 if the request has found a mark that its page is not cacheable
- * (hit-for-miss), such as one that a response with X-Accel-Redirect has left: a
- * request that cannot replace the mark, such as HEAD, passes to the origin.
+ * Returns 1 if the request has found, instead of its page, a mark that the page
+ * is not cacheable (hit-for-miss), such as a response with X-Accel-Redirect
+ * leaves.  A request that finds the mark and cannot replace it, such as HEAD,
+ * passes to the origin.
  */
 
 static ngx_uint_t
@@ -450,8 +451,9 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
     if (ctx->purging && !ctx->purged) {
 
         /*
-         * a request that purges a page reports the result to its client, and
-         * so waits for memcached without a limit of time
+         * a request that purges a page must report the result to its client,
+         * so its wait for memcached has no time limit (0); all its results
+         * count in *others, as if they did not come from memcached
          */
 
         *others += task->waiting;

@@ -423,9 +423,9 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 
 
 /*
- * drops the page and the other results of a request's lookup, after all
- * replies of memcached about the lookup have come; a detached copy that builds
- * the page for the request goes on without the request
+ * Drops the page and the other results of a request's lookup; called when
+ * memcached has sent all replies about the lookup.  A detached copy that builds
+ * the page for the request goes on without the request.
  */
 
 static void

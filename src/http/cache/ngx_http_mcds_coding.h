@@ -7,9 +7,9 @@
  *
  * mcds decides in two steps whether a client gets the compressed body.  First,
  * mcds makes the header of the response as for a decompressed body, and notes
- * whether the client accepts the coding.  Then the coding filter, in the place
- * of nginx's gzip filter, behind the filters that change bodies, sends the body
- * compressed if none of these filters changes the body.
+ * whether the client accepts the coding.  Then the coding filter, directly
+ * before nginx's gzip filter and after the filters that change bodies, sends
+ * the body compressed if none of these filters changes the body.
  */
 
 

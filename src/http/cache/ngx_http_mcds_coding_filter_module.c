@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Sends the compressed body of a stored page as it is.  This filter is in the
- * place of nginx's gzip filter, behind the filters that change bodies (SSI,
- * sub_filter, addition, charset, image_filter and others), and acts as the gzip
- * filter would; but the compressed body exists already, if no filter has
- * changed the body of the page.
+ * Sends the compressed body of a stored page as it is.  This filter comes
+ * directly before nginx's gzip filter and after the filters that change bodies
+ * (SSI, sub_filter, addition, charset, image_filter and others).  It acts as
+ * the gzip filter would; but the compressed body exists already, if no filter
+ * has changed the body of the page.
  */
 
 
@@ -133,7 +133,8 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
  * Returns 1 if no filter changes or reads the body of the response, so that the
  * body may be sent compressed.  A filter that does so has set a flag of the
  * request, such as filter_need_in_memory, or has cleared Content-Length of the
- * response.  For a TLS connection, nginx itself asks for a body in memory.
+ * response.  With TLS, main_filter_need_in_memory does not count, as nginx sets
+ * it for the connection.
  */
 
 static ngx_uint_t

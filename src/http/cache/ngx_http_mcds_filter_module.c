@@ -265,8 +265,9 @@ ngx_http_mcds_header_replaced(ngx_http_request_t *r,
 
 
 /*
- * sends the stored page in place of the origin's response, or status 502; a
- * background refresh of a page sends nothing
+ * Replaces the origin's response: sends the stored page if rc is NGX_OK, or
+ * status 502 if rc is NGX_HTTP_BAD_GATEWAY.  A background refresh of a page
+ * sends nothing.
  */
 
 static ngx_int_t

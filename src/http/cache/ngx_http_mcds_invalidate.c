@@ -49,9 +49,9 @@ struct ngx_http_mcds_gone_s {
                                           the request */
     unsigned             held:1;       /* the header of the response to the
                                           request is held back */
-    unsigned             head:1;       /* r->header_only was set while the
-                                          header of the response was held
-                                          back */
+    unsigned             head:1;       /* mcds has set r->header_only, and
+                                          clears it when it sends the header
+                                          that is held back */
 };
 
 

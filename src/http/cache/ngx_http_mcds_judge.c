@@ -8,7 +8,7 @@
  * and the lifetime apply to the result.
  *
  * A page from a lookup is judged by the current time.  A page that the request
- * has waited for is valid if it would have been valid when the request came.
+ * has waited for is valid if it would have been valid when the lookup began.
  * If the origin was asked after that, the page is valid whatever its lifetime
  * and the directives of the request are, since the origin would give the same
  * response again.  If the page that the request has waited for is not valid,
@@ -131,8 +131,8 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 /*
  * Judges the entry that was found in memcached by its kind (a page, or an entry
  * that says that the page was purged or is not cacheable) and its signature.  A
- * list of the page's variants counts as unsigned: from a list with a valid
- * signature, the lookup goes on to a variant, which is judged instead.
+ * list of the page's variants counts as unsigned: if its signature were valid,
+ * the lookup would have gone on to a variant, which is judged instead.
  */
 
 static ngx_uint_t
@@ -229,8 +229,9 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     case NGX_MCDS_TAGS_UNKNOWN:
 
         /*
-         * looking up the page again would not tell whether one of its tags was
-         * purged
+         * memcached cannot tell whether a tag of the page was purged: a page
+         * that was just built is used, as another lookup would not tell either;
+         * for an expired page, the check of the lifetime decides
          */
 
         if (j->built || j->entry->expire <= j->now) {
@@ -323,9 +324,9 @@ ngx_http_mcds_judge_request(ngx_http_request_t *r,
 
 
 /*
- * Judges the page by its lifetime.  If the origin takes longer than the
- * lifetime of its page, the page is valid for all requests that have waited
- * for it, if stale pages are permitted.
+ * Judges the page by its lifetime.  If the lifetime has ended before the origin
+ * responds, the page is valid for the requests that have waited until then,
+ * unless the page must never be served stale (must-revalidate).
  */
 
 static ngx_uint_t
@@ -399,7 +400,7 @@ ngx_http_mcds_judge_says(ngx_http_mcds_judgement_t *j, ngx_uint_t verdict,
 
 /*
  * returns 1 if the page was requested from the origin after the client's
- * request had come
+ * request had begun its lookup of the page
  */
 
 static ngx_uint_t

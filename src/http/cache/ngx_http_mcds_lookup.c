@@ -180,7 +180,7 @@ ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* looks up the request's page and its list of variants again */
+/* looks up ctx->key again: the page, or the list of the page's variants */
 
 static ngx_int_t
 ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
@@ -321,8 +321,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         if (ctx->vary.list) {
 
             /*
-             * instead of a variant, the request has got a list of variants: the
-             * page's own list has changed, and is read again
+             * the entry under the variant's key is itself a list of variants:
+             * the list under the page's key has changed, and is read again
              */
 
             rc = ngx_http_mcds_lookup_list(ctx, ccf);
@@ -649,7 +649,10 @@ ngx_http_mcds_lookup_other(ngx_http_request_t *r,
         return ngx_http_mcds_varying->fork(r, ctx, ccf);
     }
 
-    /* a request whose response is not stored must not change the cache */
+    /*
+     * the page of the other route stays in the cache: this request gets its
+     * response from the origin, and the response is not stored
+     */
 
     ngx_http_mcds_lookup_drop(ctx);
 

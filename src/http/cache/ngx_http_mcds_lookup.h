@@ -66,8 +66,8 @@ ngx_int_t ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
 void ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * gives the list of variants that a request has read to its detached copy,
- * which builds the page
+ * lets ctx, the detached copy that builds the page for the request "from", use
+ * the list of variants that this request has read
  */
 void ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *from);

@@ -89,7 +89,8 @@ void ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
  * called when the client's request, or its detached copy, is freed, or when the
- * client's request was led to another page: separates the two requests
+ * client's request drops the page that it has looked up, since it looks up
+ * another page or none: separates the two requests
  */
 
 void ngx_http_mcds_own_cleanup(ngx_http_mcds_cache_ctx_t *ctx);

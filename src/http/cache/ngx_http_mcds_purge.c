@@ -66,8 +66,8 @@ typedef struct {
 struct ngx_http_mcds_purging_s {
     ngx_http_mcds_resource_t      res;
     ngx_uint_t                    how;
-    ngx_uint_t                    rc;        /* the first result of a purge
-                                                that has failed, or
+    ngx_uint_t                    rc;        /* the result of the first
+                                                purge that has failed, or
                                                 NGX_MCDS_OK */
     ngx_uint_t                    refresh;   /* a rebuild of the purged page
                                                 has begun */
@@ -323,8 +323,9 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 /*
  * Rebuilds the purged page by a detached copy of the purge request.  The copy
  * runs in the location where a GET request for the page would run, even if the
- * purge request itself runs in a "limit_except" block.  NGX_AGAIN: a reply is
- * to come; NGX_DECLINED: no rebuild was started.
+ * purge request itself runs in a "limit_except" block.  NGX_AGAIN: to be
+ * called again when memcached has replied; NGX_DECLINED: no rebuild was
+ * started.
  */
 
 static ngx_int_t

@@ -24,8 +24,9 @@ typedef enum {
 
 
 struct ngx_http_mcds_purge_s {
-    ngx_uint_t                    mode;      /* "mode=" of mcds_purge_api: how
-                                                pages are purged */
+    ngx_uint_t                    mode;      /* "mode=" of mcds_purge_api:
+                                                invalidate, delete or refresh,
+                                                ngx_http_mcds_purge_mode_e */
     ngx_uint_t                    how;       /* whether mcds_purge_api expires
                                                 or deletes pages,
                                                 ngx_mcds_purge_e */
@@ -55,9 +56,10 @@ ngx_int_t ngx_http_mcds_purge_start(ngx_http_request_t *r,
 
 /*
  * Ends, in the phase of the cache, the purge of the page of the request r,
- * when memcached has answered.  NGX_AGAIN: the page is to be rebuilt, and
- * another reply is to come; NGX_OK: the content handler of r is set to send
- * the result; NGX_ERROR: out of memory.
+ * when memcached has answered.  NGX_AGAIN: r has asked to rebuild the page, and
+ * waits for another reply of memcached: call this function again after that
+ * reply; NGX_OK: the content handler of r is set to send the result of the
+ * purge to the client; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_purge_end(ngx_http_request_t *r,
@@ -73,7 +75,8 @@ ngx_int_t ngx_http_mcds_purge_handler(ngx_http_request_t *r);
 /*
  * merges mcds_purge_api (how requests purge pages) of a configuration level,
  * conf, with that of its outer level, prev, and sets conf->get_conf to the
- * configuration with which a GET request runs
+ * value of r->loc_conf for a GET request: that of prev if conf is a
+ * "limit_except" block without effect on GET, otherwise that of conf
  */
 
 void ngx_http_mcds_purge_merge(ngx_conf_t *cf,

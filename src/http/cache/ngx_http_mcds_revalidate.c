@@ -761,8 +761,8 @@ ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * handles a 304 that does not match the stored page: the build has failed, and
- * the client gets the stale page or 502
+ * handles a 304 that does not match the stored page, or cannot update it: the
+ * build of the page has failed, and the client gets the stale page or 502
  */
 
 static ngx_int_t

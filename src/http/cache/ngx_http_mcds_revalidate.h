@@ -18,11 +18,12 @@
 
 
 /*
- * Adds If-None-Match and If-Modified-Since for the page ctx->snapshot to the
- * headers of r, which has none, if the location has mcds_cache_revalidate and
- * the page has validators.  ctx is the context of r.  A page with no-cache is
- * revalidated by If-None-Match only.  Returns NGX_OK, or NGX_ERROR when out of
- * memory.
+ * Adds the validators of the page ctx->snapshot, if it has any, to the headers
+ * of the request r, as If-None-Match and If-Modified-Since: with
+ * mcds_cache_revalidate, for a page with status 200, if r has no credentials.
+ * A page with no-cache is revalidated by If-None-Match only.  Call this when
+ * the conditions of the client have been removed from r.  ctx is the context of
+ * r.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
@@ -30,14 +31,15 @@ ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
 
 
 /*
- * Decides whether the page ctx->snapshot replaces a response that could be
- * stored.  NGX_OK: yes, the page was updated by a 304, or is served stale after
- * an error, and its build has ended.  NGX_DONE: as NGX_OK, but in a dry run:
- * the response is passed, and the stored page stays.  NGX_DECLINED: store or
- * pass the response.  NGX_ERROR: out of memory.  NGX_AGAIN: the 304 does not
- * match the page, or cannot renew it, and the request is repeated without
- * validators.  NGX_HTTP_BAD_GATEWAY: as NGX_AGAIN, but the request cannot be
- * repeated; the build has failed.
+ * Decides whether the client of r gets the page ctx->snapshot in place of the
+ * origin's response.  NGX_OK: yes, a 304 has updated the page, or the response
+ * is an error and the stale page replaces it.  NGX_DONE: the stale page would
+ * replace the error, but with mcds_cache_dry_run the client gets the error.
+ * NGX_DECLINED: no, the response may be stored.  NGX_ERROR: out of memory.
+ * NGX_AGAIN: the 304 does not match the page, or cannot renew it: r is sent to
+ * the origin again, without validators.  NGX_HTTP_BAD_GATEWAY: as NGX_AGAIN,
+ * but r cannot be sent again, and the client gets 502.  With all results but
+ * NGX_DECLINED and NGX_AGAIN, r has ended its build of the page.
  */
 
 ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
@@ -57,9 +59,10 @@ ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
 
 
 /*
- * RFC 9111, 4.3.5, after the response to a HEAD request: renews the page in
- * ctx->snapshot if the response confirms the page, and stores the renewed page
- * unless the stored page has changed.
+ * RFC 9111, 4.3.5: if the response to the HEAD request r confirms the page in
+ * ctx->snapshot, renews the page by the headers of the response, or, if these
+ * do not allow this, ends the page's lifetime.  The result is stored, unless
+ * the page in memcached has changed since r looked it up.
  */
 
 void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,

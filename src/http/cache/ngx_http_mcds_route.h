@@ -2,12 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * The route of a request: the choices that nginx itself has made, which are
- * the location that responds, as written in the configuration, and the final
- * URI and arguments.  By "if", "rewrite", "try_files", "error_page" or
- * X-Accel-Redirect, one URI of a client may take several routes, to different
- * pages.  The headers of ngx_http_mcds_forwarded.h belong to the route, too.
- * A page is served only to requests that have taken its own route.
+ * The route of a request is what nginx has chosen for it: the location that
+ * responds, as written in the configuration, and the final URI and arguments.
+ * By "if", "rewrite", "try_files", "error_page" or X-Accel-Redirect, requests
+ * for one URI may take several routes, to different pages.  The headers of
+ * ngx_http_mcds_forwarded.h belong to the route, too.  A page is served only to
+ * requests with the same route as the request that stored the page.
  */
 
 
@@ -40,8 +40,8 @@ void ngx_http_mcds_route_merge(ngx_conf_t *cf,
 
 
 /*
- * stores in ctx the URI and the arguments of the request r, before its page's
- * key is made
+ * stores in ctx, before the key of the page is made, the arguments that the
+ * client has sent or, for a subrequest r, the URI and the arguments of r
  */
 
 void ngx_http_mcds_route_begin(ngx_http_request_t *r,

@@ -5,22 +5,24 @@
  * The way of a request through the cache, as states:
  *
  *   START       the cache has not been asked
- *   BYPASS      the request does not use the cache, as far as is known
+ *   BYPASS      the request does not use the cache, unless a LOOKUP follows
  *   PURGE       the request purges a page, and may have the page rebuilt
  *   LOOKUP      the page of the key, or its variant, is looked up and judged
  *   FORK        a list of variants that distinguishes routes (the ways of
  *               requests through the locations) is being stored
  *   COUNT_USES  the requests for a page that is not stored are being counted
- *   WAIT        the request asks to build, or waits for the build of another
- *               request or of its own detached copy
+ *   WAIT        the request asks for the page's lock, to build the page (get it
+ *               from the origin, and store it), or waits while another request
+ *               or its own detached copy builds the page
  *   LEFT        the origin has led the request to another location, whose page
  *               is to be looked up
  *
  * The remaining states say how the request is answered:
  *
  *   INVALIDATE  by the origin; a success invalidates the page
- *   FILL        by the origin; the response ends the build of the request
- *   STORE       by the origin; the response may be stored, without a build
+ *   FILL        by the origin; the request builds the page from the response
+ *   STORE       by the origin; the response may be stored, but the request has
+ *               no lock on the page, so no other request waits for it
  *   PASS        by the origin; the response is not stored
  *   SERVE       by the stored page
  *   INSTEAD     by the stored page in place of the response of the origin
@@ -29,8 +31,8 @@
  *   REFUSE      by 503, since the request has waited long enough, or by 504,
  *               since the request has "only-if-cached"
  *   FAILED      by 500, since memory has run out
- *   DETACHED    not at all: the request is a detached copy, which builds
- *               without a client
+ *   DETACHED    not at all: the request is a detached copy, which builds the
+ *               page without a client
  *
  *   START ------> BYPASS | PURGE | DETACHED
  *   BYPASS -----> PURGE | LOOKUP | INVALIDATE

@@ -184,9 +184,9 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     }
 
     /*
-     * a page with no-cache is not stored by a detached copy of a request,
-     * which keeps the response for the client's request, see
-     * ngx_http_mcds_own.h
+     * with ctx->own, this request is a copy of a client's request: the copy
+     * keeps a response with no-cache for the client's request, and does not
+     * store the response as a page, see ngx_http_mcds_own.h
      */
 
     etag = r->headers_out.etag ? &r->headers_out.etag->value : NULL;
@@ -267,9 +267,9 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Ends the build of a page if an error page has replaced the response, since
- * the error page is not stored in its place.  If the original status was a
- * client error, each waiting request gets an error of its own.
+ * Ends the build of a page whose response was replaced by an error page; the
+ * error page is not stored.  If the original status was a client error, each
+ * request that waits for the page gets an error of its own.
  */
 
 static void
@@ -292,8 +292,8 @@ ngx_http_mcds_store_replaced(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 if the response comes from another location than the one that
- * decided to cache the page, such as the response of an access rule.
+ * Returns 1 if the response is that of another location or URI than the page's:
+ * X-Accel-Redirect, or another internal redirect, has led the request there.
  */
 
 static ngx_uint_t

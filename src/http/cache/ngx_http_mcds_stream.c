@@ -365,8 +365,9 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Takes the next parts of the page's body, to send them.  NGX_DONE: that was
- * the last part; NGX_AGAIN, NGX_BUSY: there are no more for now.
+ * Takes the parts of the page's body that have arrived, to send them.
+ * NGX_DONE: no part follows; NGX_AGAIN: memcached has not yet sent the next
+ * part; NGX_BUSY: the next part is not taken until earlier parts are freed.
  */
 
 static ngx_int_t
@@ -422,7 +423,7 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
 
 /*
  * frees the parts of the page's body that the client has got, or that a filter
- * has copied
+ * has copied; returns 1 if a part was freed
  */
 
 static ngx_uint_t

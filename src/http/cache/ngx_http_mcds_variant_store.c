@@ -48,9 +48,9 @@
 #define NGX_HTTP_MCDS_CHANCES     8
 
 /*
- * the lifetime, in seconds, of a variant that is not in its page's list of
- * variants, and of a new list of variants that is stored under the key of a
- * variant, for requests that wait for this variant
+ * the lifetime, in seconds, of a variant that could not be added to the page's
+ * list of variants, and of the copy of a new list for waiting requests: they
+ * find the copy under the key of the old variant that they wait for
  */
 #define NGX_HTTP_MCDS_MOVED       10
 
@@ -62,7 +62,7 @@
 
 
 /*
- * a variant of a page and the list of variants that are being stored; the
+ * the state of storing a variant of a page and the page's list of variants; the
  * structure outlives the request
  */
 
@@ -103,9 +103,10 @@ struct ngx_http_mcds_put_s {
                                                of the variants that are dropped
                                                from the page's list */
 
-    uint64_t                    cas;        /* CAS of the page to replace, if
-                                               the request stores its response
-                                               without a build of the page */
+    uint64_t                    cas;        /* CAS that the item to replace must
+                                               have, 0: there must be no item;
+                                               not used if the request builds
+                                               the page for other requests */
     ngx_uint_t                  replace;
     ngx_uint_t                  max;
     uint32_t                    ttl;        /* time to live of a variant that

@@ -95,7 +95,8 @@ ngx_http_mcds_vary_key(ngx_http_request_t *r,
 
 /*
  * adds the values of a request header to the hash that selects a variant; a
- * header that mcds leaves out when a request builds a page counts as absent
+ * header such as Range, which mcds removes from a request that builds a page,
+ * counts as absent
  */
 
 static void

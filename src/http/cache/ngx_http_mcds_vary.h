@@ -30,9 +30,10 @@
  * The functions for variants of pages that the rest of the cache calls.
  *
  * key: sets *key to the key of the request's variant: the key of the page, the
- * id of its list of variants (the generation), and a hash of the request's
- * values of the headers in names, and of its route if names has it.  Sets *hash
- * to this hash as the list has it.  NGX_OK, or NGX_ERROR when out of memory.
+ * id of its list of variants (the generation), and a hash.  The hash is made of
+ * the request's values of the headers in names and, if names has the route, of
+ * the request's way through the locations.  Sets *hash to the hash in binary,
+ * as it is in the list.  NGX_OK, or NGX_ERROR when out of memory.
  *
  * names, covers: see ngx_mcds_vary.h.
  *

@@ -83,14 +83,15 @@ typedef struct {
     ngx_http_mcds_show_t       *show;     /* the parameters of the location's
                                              mcds_counter_api, or NULL */
     ngx_http_mcds_place_t       show_place;
-    ngx_mcds_stat_t            *show_stat;  /* the statistics of the counters
-                                               that mcds_counter_api shows */
+    ngx_mcds_stat_t            *show_stat;  /* the statistics of the location's
+                                               mcds_counter_api, or NULL */
 } ngx_http_mcds_counter_conf_t;
 
 
 struct ngx_http_mcds_counter_s {
-    ngx_uint_t                  index;    /* the index of the variable that
-                                             shows the counter's number */
+    ngx_uint_t                  index;    /* the index of the counter's variable
+                                             in the array "numbers" of
+                                             ngx_http_mcds_counter_main_t */
     ngx_http_complex_value_t    key;
     ngx_http_complex_value_t   *filter;   /* the value of the counter's "if=";
                                              NULL: all requests count */
@@ -165,8 +166,9 @@ struct ngx_http_mcds_number_s {
                                                 counter, or NULL */
     ngx_str_t                   hot;      /* the counter's key for the list of
                                              hot keys, those used most often */
-    ngx_str_t                   key;      /* the counter's key if it counts in
-                                             the log phase, or empty */
+    ngx_str_t                   key;      /* the key of a counter that counts in
+                                             the log phase; empty for all other
+                                             counters */
     ngx_str_t                   init;     /* the URI that responds with the
                                              counter's initial number, or
                                              empty */
@@ -203,11 +205,12 @@ typedef struct {
 
 
 /*
- * The functions for lists of mcds_counter_top, which have the keys that
- * counters count most.  prepare: checks the lists when the configuration has
- * been read.  count: adds delta to the count of a counter's key, without the
- * suffix of the counter's period, and returns no result.  show: a content
- * handler that sends the list top as JSON.
+ * The functions for lists of mcds_counter_top, the keys with the highest
+ * counts.  prepare: checks the lists when the configuration has been read.
+ * count: adds delta to the count that the list top has for a counter's key; the
+ * key does not end with the number of the period, which mcds appends to keys of
+ * counters with "period=".  show: a content handler that sends the list top as
+ * JSON.
  */
 
 typedef struct {
@@ -220,11 +223,12 @@ typedef struct {
 
 
 /*
- * The functions for destinations of mcds_counter_writeback, to which mcds posts
- * the counts of counters.  add: adds delta to the sum of a key that is to be
- * posted.  start: called in each worker, with or without an outbox, the part of
- * the shared memory (mcds_zone) that keeps such sums.  exit: called when the
- * master exits, after all workers.
+ * The functions for destinations of mcds_counter_writeback, locations to which
+ * workers post sums of counts.  add: adds delta to the sum that will be posted
+ * for the key.  start: lets a worker begin to post, or logs an error if there
+ * is no outbox, the part of the shared memory (mcds_zone) that keeps the sums.
+ * exit: called when the master exits, after all workers; logs how many counts
+ * are lost because they were not posted.
  */
 
 typedef struct {
@@ -250,7 +254,10 @@ extern ngx_http_mcds_writebacks_t  *ngx_http_mcds_writebacks;
 
 void ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value);
 
-/* the get_handler of a counter's variable; data: the index of the variable */
+/*
+ * the get_handler of a counter's variable; data: the variable's index in the
+ * array "numbers" of ngx_http_mcds_counter_main_t
+ */
 
 ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
@@ -274,10 +281,10 @@ ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
 
 /*
  * Adds the filters that read a counter's initial number from a response; the
- * postconfiguration handler of the counters' module.  The filters are added
- * even without mcds_counter_init: the filter chain belongs to the master
- * process, and a new configuration that nginx reads but then refuses has
- * changed this chain, too.
+ * postconfiguration handler of the counters' module.  Without mcds_counter_init
+ * the filters are added, too: a configuration that nginx reads but refuses may
+ * replace the master's filter chain, and workers that start later use the new
+ * chain with the old configuration, which may have mcds_counter_init.
  */
 
 ngx_int_t ngx_http_mcds_counter_init_filters(ngx_conf_t *cf);

@@ -23,7 +23,7 @@
 /* bytes of the longest key in a request for the numbers of counters */
 #define NGX_HTTP_MCDS_KEY_LEN     1024
 
-/* bytes at the end of a key in which any reserved suffix (":lock") has room */
+/* maximum length, in bytes, of a reserved suffix of keys, such as ":lock" */
 #define NGX_HTTP_MCDS_SUFFIX_LEN  16
 
 
@@ -176,8 +176,9 @@ ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
 
 
 /*
- * Parses the keys of counters in a request.  Returns NULL, or NGX_CONF_ERROR
- * when out of memory, or the text for problem details (RFC 9457).
+ * Parses the keys of counters in a request.  Returns NULL on success,
+ * NGX_CONF_ERROR when out of memory, or, if the request is not valid, the text
+ * for problem details (RFC 9457).
  */
 
 static char *

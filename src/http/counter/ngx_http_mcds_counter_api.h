@@ -24,8 +24,9 @@ typedef struct {
 
 struct ngx_http_mcds_show_s {
     ngx_http_complex_value_t     *prefix;    /* text that mcds puts in front of
-                                                the keys of counters in
-                                                requests; NULL: none */
+                                                each counter's key in a
+                                                request; NULL: keys in requests
+                                                are ignored */
     ngx_array_t                   variables; /* array of
                                                 ngx_http_mcds_shown_t:
                                                 variables of counters whose

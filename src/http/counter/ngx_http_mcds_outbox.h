@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The outbox of counters in the shared memory zone: counts that memcached or a
- * location has not received yet.
+ * The outbox of counters in the shared memory zone: counts that memcached, or
+ * the location of mcds_counter_writeback, has not received yet.
  */
 
 
@@ -19,10 +19,10 @@
 
 
 /*
- * The counters' handler for the shared memory zone (mcds_zone): creates the
+ * The counters' handler for the shared memory zone (mcds_zone).  *data is the
  * outbox, the part of the zone that keeps counts which memcached does not have
- * yet, or takes over the existing outbox, *data.  A new outbox may replace
- * copies of pages in the zone.
+ * yet.  If *data is NULL, creates the outbox, and may drop copies of pages to
+ * make room; *data stays NULL without counters, or (logged) without room.
  */
 
 void ngx_http_mcds_outbox_zone(ngx_http_mcds_main_conf_t *mmcf,

@@ -31,8 +31,8 @@ static ngx_str_t  ngx_http_mcds_default_visitor =
 
 /*
  * the structure into which the parameters of mcds_visitor_counter are read; the
- * counter must be the first member, since the parameters that mcds_counter has,
- * too, are written by their offsets in the counter
+ * counter must be the first member, since the parameters shared with
+ * mcds_counter are written at their offsets in ngx_http_mcds_counter_t
  */
 
 typedef struct {

@@ -29,10 +29,11 @@ struct ngx_http_mcds_visitor_s {
 
 
 /*
- * Counts the request r as a visit in the counter of visitors with the key,
- * unless counts is 0, and sets the number of visitors to show, or asks
- * memcached for this number; ngx_http_mcds_task_wake() is called when memcached
- * has replied.  NGX_ERROR if the value of "visitor=" cannot be computed.
+ * Counts a visit under the key of a counter of visitors, unless counts is 0,
+ * and sets the number of visitors that the request r shows.  If memcached must
+ * be asked for this number, ngx_http_mcds_task_wake() is called when memcached
+ * has replied.  Returns NGX_OK, or NGX_ERROR if the value of "visitor=" cannot
+ * be computed.
  */
 
 ngx_int_t ngx_http_mcds_visitor_start(ngx_http_request_t *r,
@@ -47,8 +48,8 @@ ngx_int_t ngx_http_mcds_visitor_start(ngx_http_request_t *r,
 void ngx_http_mcds_visitor_cancel(ngx_http_mcds_number_t *number);
 
 /*
- * Ends the wait of a request for the number of a counter of visitors that has
- * not come, as after a timeout.
+ * Ends the wait of a request, as after a timeout of memcached, if the number of
+ * a counter of visitors has not come yet.
  */
 
 void ngx_http_mcds_visitor_hurry(ngx_http_mcds_number_t *number);

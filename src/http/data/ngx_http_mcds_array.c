@@ -53,8 +53,8 @@ typedef struct {
 
 typedef struct {
     ngx_http_mcds_set_t      set;
-    size_t                   added;    /* bytes of the values that earlier
-                                          edits of the array append, and that
+    size_t                   added;    /* how many bytes of the text that
+                                          earlier edits append to the array
                                           are already in the field "set" */
 } ngx_http_mcds_array_memo_t;
 

@@ -191,8 +191,8 @@ ngx_http_mcds_table_start(ngx_http_mcds_resource_t *res)
 
 
 /*
- * Reads the arguments of a request for a table.  Returns NGX_DECLINED, or the
- * status of an error response.
+ * Reads the query arguments of a request for a table.  Returns NGX_DECLINED if
+ * they are valid, otherwise the result for the content handler to return.
  */
 
 static ngx_int_t

@@ -209,7 +209,8 @@ ngx_http_mcds_element_change(ngx_http_mcds_table_api_t *tr)
 
 /*
  * Reads the value of a table's element from the body of a PUT.  Returns
- * NGX_DECLINED, or the status of an error response.
+ * NGX_DECLINED if the value is valid, otherwise the result for the content
+ * handler to return.
  */
 
 static ngx_int_t
@@ -390,8 +391,8 @@ ngx_http_mcds_table_item(ngx_http_mcds_table_api_t *tr,
 
 /*
  * Converts the JSON value of a table's element to the text that is stored: the
- * content of a JSON string, or any other value as JSON.  Returns NGX_DECLINED,
- * or NGX_HTTP_INTERNAL_SERVER_ERROR when out of memory.
+ * content of a JSON string, or any other value as JSON.  Returns NGX_DECLINED
+ * on success, or NGX_HTTP_INTERNAL_SERVER_ERROR when out of memory.
  */
 
 static ngx_int_t

@@ -2,10 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_table_lookup: variables with the values of table elements.  All elements
- * of a request are looked up together, in the rewrite phase before its other
- * handlers, or in the preaccess phase.  The variables are then set as by "set",
- * so that subrequests and other copies of the request have them.
+ * mcds_table_lookup: variables with the values of table elements.  A request
+ * starts all its lookups of a phase together: in the rewrite phases, before the
+ * directives of the rewrite module, or, with phase=preaccess, in the preaccess
+ * phase.  The variables are then set as by "set", so that subrequests and other
+ * copies of the request have them.
  */
 
 
@@ -181,8 +182,8 @@ ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Parses the default value of mcds_table_lookup, the only argument without a
- * name.
+ * Parses the argument of mcds_table_lookup that is the default value of the
+ * variable: the only optional argument without a name such as "remember=".
  */
 
 static char *
@@ -561,8 +562,9 @@ ngx_http_mcds_get_set(ngx_http_request_t *r, ngx_http_mcds_get_t *get,
 
 
 /*
- * Refuses a looked-up value with control characters: a line feed could add a
- * header in "return" or "add_header", and memcached is not trusted that far.
+ * 1 if a looked-up value has no control characters; 0, logged, if it has some:
+ * a line feed could add a header in "return" or "add_header", and memcached is
+ * not trusted that far.
  */
 
 static ngx_uint_t

@@ -87,7 +87,8 @@ ngx_http_mcds_table_list_handler(void *data, ngx_uint_t rc,
 
 /*
  * Copies the names of a table's elements from the table's list of names,
- * without those of deleted and expired elements.
+ * without those of deleted and expired elements.  Returns NGX_MCDS_OK, or
+ * NGX_MCDS_BUSY when out of memory.
  */
 
 static ngx_uint_t

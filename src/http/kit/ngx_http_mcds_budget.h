@@ -3,12 +3,12 @@
  * Copyright (C) mcds authors
  *
  * How long a request or subrequest waits for memcached, see ngx_mcds_budget.h.
- * One budget covers everything that delays the request: the variables of
- * tables, the lock of mcds_lock, its counters, and the page in all of its
- * steps.  The budget leaves out the time spent waiting for another request or
- * for the origin, everything sent after the header, purges, whose response
- * reports the outcome, and resources such as mcds_array_api, which are served
- * from memcached alone.
+ * One budget covers all operations of memcached that delay the response header:
+ * those for the variables of mcds_table_lookup, for the lock of mcds_lock, for
+ * counters, and for the lookup of the page.  The budget leaves out the time
+ * spent waiting for another request or for the origin, operations after the
+ * header is sent, purges (their response reports the outcome), and resources
+ * such as mcds_array_api, which are served from memcached alone.
  */
 
 
@@ -40,7 +40,10 @@ void ngx_http_mcds_budget_begin(ngx_http_mcds_task_t *task);
 void ngx_http_mcds_budget_end(ngx_http_mcds_task_t *task);
 
 
-/* logs at level "info" that the request r no longer waits for memcached */
+/*
+ * logs at level "info" that the request r no longer waits for memcached, since
+ * the time that r may wait has passed
+ */
 
 void ngx_http_mcds_budget_log(ngx_http_request_t *r);
 

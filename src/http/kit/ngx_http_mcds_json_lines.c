@@ -251,8 +251,9 @@ ngx_http_mcds_line_plain(ngx_str_t *line)
 
 
 /*
- * 1 if a stored JSON text is an integer of 1 to 18 digits, without a sign, that
- * can be spelled in one way only, so that the text need not be parsed
+ * 1 if a stored JSON text is an integer of 1 to 18 digits, without a sign or
+ * leading zeros: mcds writes the integer in the same way, so that the text need
+ * not be parsed
  */
 
 static ngx_uint_t

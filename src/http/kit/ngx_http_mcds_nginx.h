@@ -37,12 +37,12 @@
  *   - An internal redirect and a named location zero r->ctx.
  *   - An HTTP/3 client that leaves is an error of the write event (task.c).
  *
- * The detached refresh (refresh.c)
+ * The detached refresh: a copy of a request, without a client (refresh.c)
  *   - ngx_get_connection() and ngx_free_connection() use the descriptor only
  *     as an index of ngx_cycle->files.
  *   - nginx does not add an active event to epoll, and does not wait for a
  *     ready one.  No system call gets the descriptor -1: the local address is
- *     known, tcp_nodelay is disabled, the filter passes nothing on.
+ *     known, tcp_nodelay is disabled, mcds's filters pass nothing on.
  *   - ngx_http_connection_t may be copied: its buffers are owned by "busy" and
  *     "free", all else belongs to the configuration, to TLS's server name, or
  *     to a session of HTTP/3, which a request without c->quic does not use.
@@ -166,8 +166,8 @@
 
 /*
  * Call this when the configuration has been read.  Warns of each request header
- * that nginx parses into a field which mcds does not know: the copy of a
- * request that refreshes a page has the header, but not the field.
+ * that nginx parses into a field which mcds does not know: when mcds copies a
+ * request, to refresh a page, the copy has the header, but not the field.
  */
 
 void ngx_http_mcds_nginx_check(ngx_conf_t *cf);

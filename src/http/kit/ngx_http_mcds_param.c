@@ -122,9 +122,9 @@ ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
 
 
 /*
- * the next row of a table of parameters, from "param" on: param itself, or, if
- * param is the last row, which only ends the table, the first row of the table
- * that continues this one; NULL if no table continues it
+ * returns param, unless param is the last row of a table of parameters, which
+ * describes no parameter: then returns the first row of the table that
+ * continues this table, or NULL if there is no such table
  */
 
 static ngx_http_mcds_param_t *
@@ -228,9 +228,9 @@ ngx_http_mcds_param_again(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i,
         }
 
         /*
-         * the directive has this parameter twice, which is an error, unless its
-         * row in the table of parameters may match several arguments; even then
-         * a variable must not be named twice
+         * the directive has this parameter twice, which is an error, unless the
+         * parameter's row in the table of parameters may match several
+         * arguments, such as "$a" and "$b"; "$a" twice is an error even then
          */
 
         if (!ngx_http_mcds_param_many(param)

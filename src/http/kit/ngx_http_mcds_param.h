@@ -34,11 +34,11 @@ typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
  * A row of a table that lists the parameters of a directive.
  *
  * A name that ends with "=" is the prefix of an argument.  With the type
- * ngx_http_mcds_param_word(), the name is the whole argument.  "$" matches all
- * variables, and an empty name matches all arguments that no other row takes;
- * "$" and an empty name may match several arguments.  Rows with other names are
- * positional: they come first in the table, in the order of the arguments, and
- * a directive may allow them to be absent.
+ * ngx_http_mcds_param_word(), the name is the whole argument.  The name "$"
+ * matches all arguments that begin with "$", and an empty name matches all that
+ * no other row takes; both may match several arguments.  A row with any other
+ * name is for a positional argument: these rows come first in the table, in the
+ * order of the arguments.  A directive may have fewer arguments than such rows.
  *
  * Rows with the same field exclude each other.
  */
@@ -85,8 +85,8 @@ struct ngx_http_mcds_param_s {
 /*
  * Continues the table "params" of a directive's parameters with the rows of the
  * table "more".  If another table continued "params" until now, that table
- * follows "more".  A feature that mcds may be built without calls this function
- * in preconfiguration, each time that a configuration is read.
+ * follows "more".  An optional feature of mcds calls this function in
+ * preconfiguration, each time that nginx reads a configuration.
  */
 
 void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
@@ -101,9 +101,10 @@ void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
 
 
 /*
- * Parses the arguments of a directive from the number i on by a table of
- * parameters, and logs all errors.  Before that, each parameter's field of 4 or
- * 8 bytes gets its default.  Returns NGX_CONF_OK or NGX_CONF_ERROR.
+ * Parses the arguments of a directive, from argument i on, by the table
+ * "params", and logs all errors.  First sets each parameter's field in conf to
+ * its default, if the field has 4 or 8 bytes.  Returns NGX_CONF_OK or
+ * NGX_CONF_ERROR.
  */
 
 char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
@@ -152,8 +153,9 @@ ngx_uint_t ngx_http_mcds_is_off(ngx_conf_t *cf);
  * Call this first in the setter of a directive that a block of the
  * configuration may have once, and that may be "off": refuses a duplicate and
  * "off" in front of other arguments, and sets *field to NULL for "off".  field:
- * a pointer that is NGX_CONF_UNSET_PTR before.  Returns the result for the
- * setter to return unless the result is NGX_CONF_OK.
+ * the address of a pointer that is NGX_CONF_UNSET_PTR until the block has the
+ * directive.  Returns NGX_CONF_OK, also for "off", or else an error, which the
+ * setter must return.
  */
 
 char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field);
@@ -162,8 +164,8 @@ char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field);
  * Call this first in the setter of a directive that a block of the
  * configuration may have several times: for the first of these directives,
  * creates the block's list of them, with elements of size bytes; "off" sets the
- * list to NULL, and is refused in front of other arguments.  Returns the result
- * for the setter to return unless the result is NGX_CONF_OK.
+ * list to NULL, and is refused in front of other arguments.  Returns
+ * NGX_CONF_OK, also for "off", or else an error, which the setter must return.
  */
 
 char *ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size);

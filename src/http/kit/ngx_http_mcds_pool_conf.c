@@ -539,8 +539,8 @@ ngx_http_mcds_pool_max_pending(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
 
 /*
- * checks a user's name or password: NULL if the line by which mcds
- * authenticates itself to memcached may have this word, or the error
+ * checks the user's name or the password by which mcds authenticates itself to
+ * memcached: returns NULL if the word is valid, else the text of the error
  */
 
 static char *

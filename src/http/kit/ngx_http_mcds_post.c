@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Posts a body to a location without a client.  ngx_http_mcds_refresh_create()
- * can only copy a request, so a request is filled in here, with only the fields
- * that this function copies; the copy is then made a POST.
+ * Posts a body to a location; no client takes part.  The function
+ * ngx_http_mcds_refresh_create() can only copy a request, so the code below
+ * first fills in a request, with only those fields that the copy gets, and then
+ * makes the copy a POST.
  */
 
 
@@ -263,8 +264,8 @@ ngx_http_mcds_post_request(ngx_http_request_t *r, ngx_http_mcds_post_t *post)
 
 
 /*
- * Makes the copy of a request a POST that runs all phases; other copies, which
- * refresh pages, are GETs and continue at the phase of the copied request.
+ * Makes the copy of a request a POST that runs all phases; the copies that
+ * refresh pages are GETs and continue at the phase of the copied request.
  */
 
 static ngx_int_t

@@ -13,8 +13,9 @@
 
 
 /*
- * The parts of a detached refresh, a request without a client in the
- * background, which builds a page again or posts the numbers of counters:
+ * A detached refresh is a request that has no client and runs in the
+ * background: it builds a page again, posts the numbers of counters, or asks a
+ * location for the initial number of a counter.  Its parts:
  *
  *   connection    free slot of the worker, descriptor -1, never closed
  *     pool        ngx_http_mcds_refresh_t, log, addresses, reference to TLS
@@ -25,10 +26,11 @@
  *   create -> posted event -> phases, upstream, filters -> finalized -> done
  *          -> posted event -> free
  *
- * With the last reference to main, nginx would close the connection, and with
- * it descriptor -1 and the client's TLS.  So main holds references that are
- * never given back, and its write_event_handler stays NULL, which keeps
- * ngx_http_terminate_request() from setting the count by force.
+ * If main->count, the number of references to main, fell to 0, nginx would
+ * close the connection, and with it descriptor -1 and the client's TLS.  So the
+ * count includes references that are never released, and
+ * main->write_event_handler stays NULL, since ngx_http_terminate_request()
+ * would otherwise have the count set to 1.
  *
  * worker_shutdown_timeout closes only connections that have a descriptor, so
  * each refresh watches the exit of the worker by itself.
@@ -206,7 +208,7 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /* a refresh has no descriptor: pass 0 as an index, and restore files[0] */
+    /* a refresh has no descriptor: the call with 0 must not change files[0] */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -507,8 +509,8 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     main->main_filter_need_in_memory = 1;
 
     /*
-     * limit_conn and limit_req do not limit a refresh, a copy of the client's
-     * request, even if it is redirected to a location that has them
+     * limit_conn and limit_req do not limit a refresh (a copy of the client's
+     * request), even if nginx redirects the refresh to a location with limits
      */
 
     main->limit_conn_status = r->main->limit_conn_status
@@ -695,8 +697,8 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
         || r->connection->error)
     {
         /*
-         * a refresh that has failed ends as nginx's "post_action" does: without
-         * a client, the request would never end otherwise
+         * these fields tell nginx that the location's "post_action" has already
+         * run: nginx ends the failed refresh instead of running "post_action"
          */
 
         r->post_action = 1;

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A detached refresh: a request without a client, which runs the content
- * handler of a page after a client's request has shown that the page is stale.
+ * A detached refresh: a copy of a client's request that has no client and runs
+ * in the background, to build a stale page again or for other work of mcds.
  */
 
 
@@ -18,12 +18,12 @@
 
 /*
  * The handler of a refresh, a request without a client, which builds a page
- * again or posts the numbers of counters: called once, when the request has
- * ended, successfully or not.  rc is the code of its finalization.  If
- * nginx has sent an error page, for an error such as 502, rc is NGX_OK, and the
- * status is in the header that was filtered.  rc is NGX_OK, too, for a
- * truncated response, where the filter has seen no last_in_chain.  The request
- * and its pool still exist; a posted event frees both soon after.
+ * again, for example: called once, when the request has ended, successfully or
+ * not.  rc is the code of the request's finalization.  If nginx has sent an
+ * error page, for an error such as 502, rc is NGX_OK, and the status is in
+ * r->headers_out.  rc is NGX_OK, too, for a truncated response: then the body
+ * filters have seen no buffer with last_in_chain.  The request and its pool
+ * still exist; a posted event frees both soon after.
  */
 
 typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,

@@ -134,8 +134,8 @@ ngx_http_mcds_refresh_strip(ngx_http_request_t *r)
     }
 
     /*
-     * nginx caches the values of variables such as $http_range, also of headers
-     * that were removed: drop these values
+     * drops the values that nginx has cached of variables such as $http_range,
+     * since the request headers of these variables may have been removed
      */
 
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);

@@ -418,7 +418,7 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
     if (res->buffered) {
         clcf = ngx_http_get_module_loc_conf(res->request, ngx_http_core_module);
 
-        /* nginx itself limits the length of a buffered body in memory */
+        /* nginx limits a body in memory, but a body in a file may be longer */
 
         max = b->in_file ? (off_t) clcf->client_body_buffer_size
                          : NGX_MAX_OFF_T_VALUE;
@@ -452,8 +452,8 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
     } else if (len) {
 
         /*
-         * this part of the request body is in a file, to which another module
-         * has read it, or nginx because of client_body_in_file_only
+         * this part of the request body is in a file: another module has saved
+         * the body there, or nginx has, because of client_body_in_file_only
          */
 
         n = ngx_read_file(b->file, p, len, b->file_pos);
@@ -940,7 +940,7 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 
     if (ngx_strcmp(mlcf->stat_kind, " ") != 0 || clcf->name.data[0] != '/') {
 
-        /* only in a prefix location does the URI have an element's name */
+        /* a URI names a lock, counter or row only in a prefix location */
 
         return NGX_DECLINED;
     }

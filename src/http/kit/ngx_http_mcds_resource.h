@@ -55,9 +55,9 @@ struct ngx_http_mcds_resource_s {
                                               operations */
     void                      (*cancel)(ngx_http_mcds_resource_t *res);
     ngx_http_mcds_task_t       *task;      /* the structure by which the request
-                                              waits in a phase for memcached;
-                                              NULL: it waits in its content
-                                              handler */
+                                              waits for memcached in the
+                                              precontent phase; NULL: it waits
+                                              in its content handler */
     ngx_str_t                   body;
     ngx_str_t                   match;     /* value of the request header
                                               If-Match, or empty */
@@ -89,9 +89,10 @@ ngx_int_t ngx_http_mcds_resource_allow(ngx_http_request_t *r,
     ngx_uint_t possible);
 
 /*
- * Responds to a request whose method is not allowed: to OPTIONS, if the mask
- * "methods" has it, with 204 and the header Allow, to any other method with 405
- * and problem details.  Returns the result for the content handler to return.
+ * Responds to a request whose method the content handler does not serve.  The
+ * header Allow of the response lists the methods of the mask "methods".  The
+ * status is 204 for OPTIONS, if the mask has it, and otherwise 405, with
+ * "detail" in problem details.  Returns the result for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_resource_refuse(ngx_http_request_t *r,
@@ -126,10 +127,11 @@ ngx_int_t ngx_http_mcds_resource_wait(ngx_http_mcds_resource_t *res);
 
 /*
  * Call this once for each operation of an API's request when memcached has
- * answered.  After the last one, res->answer is called at the end of this turn
- * of the event loop, unless the client has left, and returns the result for a
+ * answered.  After the last one, unless the client has left, res->answer is
+ * called at the end of this turn of the event loop; it returns the result for a
  * content handler to return, or NGX_DONE if it has started further operations.
- * This call may free the resource.
+ * If res->task is set, ngx_http_mcds_task_wake() is called instead of
+ * res->answer.  This call may free the resource.
  */
 
 void ngx_http_mcds_resource_done(ngx_http_mcds_resource_t *res);
@@ -182,9 +184,9 @@ ngx_table_elt_t *ngx_http_mcds_resource_header(ngx_http_request_t *r,
 
 
 /*
- * Finds an argument of the request by its name, and decodes its value as that
- * of a form, into memory of r->pool.  NGX_DECLINED: the request has no such
- * argument; NGX_ERROR: out of memory.
+ * Finds an argument of the request by its name, and decodes the argument's
+ * value (%XX, and "+" as a space) into memory of r->pool.  NGX_DECLINED: the
+ * request has no such argument; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name,
@@ -192,12 +194,12 @@ ngx_int_t ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name,
 
 
 /*
- * The name of the element (a lock, counter or row, for example) that a request
- * to an API is about: the argument "name", or else the rest of the URI behind
- * the name of a prefix location, which may be empty.  Returns NGX_DECLINED, or
- * the result for the content handler to return: the argument is empty, the URI
- * does not begin with the location's name or continues it without a "/", or
- * there is no memory.
+ * Finds the name of the element (a lock, counter or row, for example) that a
+ * request to an API is about: the argument "name", or else the rest of the URI
+ * behind the name of a prefix location.  NGX_DECLINED: *name is set, and empty
+ * if the request gives no name.  Any other result is an error for the content
+ * handler to return: the argument is empty, the URI does not begin with the
+ * location's name or continues it without a "/", or there is no memory.
  */
 
 ngx_int_t ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name);

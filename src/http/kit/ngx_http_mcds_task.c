@@ -282,11 +282,11 @@ ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task)
 
 
 /*
- * Repeating a request to an upstream adds two references to the request, since
- * ngx_http_upstream_finalize_request() will be called twice, and drops one
- * reference each time.  The first call is by the upstream's cleanup handler,
- * which runs below, as in ngx_http_upstream_create(); nginx makes the second
- * call when the header filter returns NGX_ERROR.
+ * This function adds two references to the request, since nginx will call
+ * ngx_http_upstream_finalize_request() twice, and each call drops one.  The
+ * upstream's cleanup handler makes the first call; it is called below, as in
+ * ngx_http_upstream_create().  The second call comes when the header filter
+ * returns NGX_ERROR.
  */
 
 ngx_int_t

@@ -81,9 +81,10 @@ typedef struct {
     unsigned                    refresh:1;   /* 1: the worker itself made the
                                                 request, to build a page in the
                                                 background */
-    unsigned                    seeded:1;    /* 1: the request has waited for
-                                                more than memcached: for the
-                                                initial number of a counter */
+    unsigned                    seeded:1;    /* 1: the request has waited not
+                                                only for memcached, but also for
+                                                another location or host to give
+                                                a counter's initial number */
 } ngx_http_mcds_task_t;
 
 
@@ -101,18 +102,18 @@ typedef struct {
  * whether mcds_zone exists; the feature may add handlers of phases.  zone:
  * called when mcds_zone exists; *data is the feature's memory in it, NULL at
  * first, and is kept through reloads.  exit: called when the worker exits,
- * while pools still work.
+ * before its connections to memcached are closed.
  *
  * first: called before any operation is sent; start: sends operations.  Both
  * return NGX_DECLINED to continue, or the result for the phase's handler to
  * return.  The task is NULL if no feature has begun one for the request.
  *
- * arrive: called at the end of the precontent phase, in a location that
- * responds unless the request is redirected once more; NGX_OK to continue, or
- * the result for the phase's handler to return.  decide: called when all
- * results have come and the location has a content handler; NGX_AGAIN to wait
- * for further results, NGX_DECLINED to continue, or the result for the phase's
- * handler to return.
+ * arrive: called when the request comes to the end of the precontent phase, and
+ * again after a wait there, or if a redirect leads the request to the end of
+ * the phase in another location; NGX_OK to continue, or the result for the
+ * phase's handler to return.  decide: called when all results have come and the
+ * location has a content handler; NGX_AGAIN to wait for further results,
+ * NGX_DECLINED to continue, or the result for the phase's handler to return.
  *
  * wait: returns the longest time that the feature waits for its results,
  * milliseconds, or 0 if it sets no limit, and adds to *others the number of
@@ -205,8 +206,8 @@ ngx_http_mcds_task_get(ngx_http_request_t *r)
 
 
 /*
- * the task of the request r, the structure by which it waits for memcached,
- * which is created if r has none; NULL when out of memory
+ * Returns the task of the request r, the structure by which it waits for
+ * memcached, and creates the task if r has none.  NULL when out of memory.
  */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_need(ngx_http_request_t *r);

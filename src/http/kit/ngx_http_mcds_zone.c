@@ -68,9 +68,10 @@ typedef struct {
                                             may have refused it */
     ngx_mcds_stat_shared_t  *stats[NGX_MCDS_STAT_FAMILIES];
                                          /*
-                                          * lists of the statistics, also those
-                                          * of earlier generations of the
-                                          * configuration, latest first
+                                          * a list of statistics for each
+                                          * family (servers, counters, ...),
+                                          * including statistics that the
+                                          * configuration no longer has
                                           */
     size_t                   taken;      /* bytes of the shared memory zone
                                             (mcds_zone) that all statistics

@@ -325,10 +325,11 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
 
 
 /*
- * Ends the wait of a request for a lock that memcached has not confirmed in
- * time; if memcached grants the lock later, the lock is released at once.  If
- * another owner holds the lock, the request first waits once more, for "wait="
- * plus the timeout of the pool of memcached servers.
+ * Called when the time for which a request may wait for a lock is over.  If
+ * another owner holds the lock, the request waits once more, for "wait=" plus
+ * the timeout of the pool of memcached servers.  Otherwise, or after that, the
+ * lock counts as unavailable; if memcached grants it later, mcds releases it at
+ * once.
  */
 
 static void

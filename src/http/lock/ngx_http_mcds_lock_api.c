@@ -290,9 +290,9 @@ ngx_http_mcds_lock_api_body(ngx_http_mcds_lock_api_t *lr)
 
 
 /*
- * reads one parameter of a lock from a member of the JSON in the request's
- * body; returns NULL, or, as the functions that it calls do, the text of an
- * error for the client
+ * reads one parameter of a lock from a member of the JSON object in the
+ * request's body; returns NULL if the parameter is valid, otherwise the text of
+ * an error for the client
  */
 
 static char *

@@ -470,8 +470,9 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
 
 
 /*
- * the statistics of mcds_lock are named by its key as the configuration has it,
- * those of mcds_lock_api by the location
+ * gets the statistics of a location's locks: for mcds_lock, these are named by
+ * the lock's key, in which variables are not evaluated; for mcds_lock_api, by
+ * the name of the location
  */
 
 static ngx_int_t

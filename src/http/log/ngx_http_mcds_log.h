@@ -55,8 +55,8 @@ typedef struct {
                                               the log */
 
     ngx_http_mcds_place_t       chunk_place;   /* file and line of the directive
-                                                  with the log's "chunk="; line
-                                                  0: none has it */
+                                                  that sets the log's "chunk=";
+                                                  line 0 if no directive does */
     ngx_http_mcds_place_t       chunks_place;  /* file and line of the directive
                                                   with the log's "chunks=" */
     ngx_http_mcds_place_t       max_chunk_place;

@@ -18,8 +18,8 @@
 
 
 /*
- * the defaults of the parameters of a log: "chunk", milliseconds, "chunks", and
- * "max_chunk", bytes
+ * the defaults of the parameters of a log: "chunk" (milliseconds), "chunks" (a
+ * number), and "max_chunk" (bytes)
  */
 #define NGX_HTTP_MCDS_CHUNK       10000
 #define NGX_HTTP_MCDS_CHUNKS      30

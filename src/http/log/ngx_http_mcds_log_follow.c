@@ -38,8 +38,8 @@
 #define NGX_HTTP_MCDS_FOLLOW_QUEUE    64
 
 /*
- * milliseconds without a log line after which the client gets a comment, so
- * that the connection stays alive
+ * milliseconds without a log line after which the client gets a comment of the
+ * event stream (a line with ":"), so that the connection stays alive
  */
 #define NGX_HTTP_MCDS_FOLLOW_BEAT     15000
 
@@ -69,9 +69,10 @@ typedef struct {
                                              new ones, in the order of their
                                              ids */
     ngx_uint_t                nknown;
-    ngx_uint_t                look;       /* sequence number of the last read of
-                                             new log lines that may return lines
-                                             which the client already has */
+    ngx_uint_t                look;       /* sequence number of a read of new
+                                             log lines: after this read, no read
+                                             returns lines which the client
+                                             already has */
 
     ngx_http_mcds_log_out_t   out;
     ngx_uint_t                dropped;    /* number of log lines that were
@@ -736,10 +737,10 @@ ngx_http_mcds_follow_is_known(ngx_http_mcds_follow_t *follow,
 
 
 /*
- * Writes log lines as server-sent events, without those that "follow", if not
- * NULL, has sent to its client already.  The event of a line that appears late
- * has the newest id that the client has got, not the older id of the line, with
- * which a client that reconnects would get the newer lines again.
+ * Writes log lines as server-sent events.  If "follow", a request, is not NULL,
+ * leaves out the lines that the request's client already has.  The event of a
+ * line that appears late gets the newest id sent so far: with the older id of
+ * the line, a client that reconnects would get newer lines again.
  */
 
 static ngx_mcds_value_t *

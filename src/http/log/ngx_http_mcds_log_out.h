@@ -28,8 +28,8 @@ typedef struct {
 
 
 /*
- * Initializes the output of log lines to the client of a request; the header of
- * the response has been sent.
+ * Initializes the output of log lines to the client of a request.  The caller
+ * must send the header of the response before the first log lines.
  */
 
 void ngx_http_mcds_log_out_init(ngx_http_mcds_log_out_t *out,

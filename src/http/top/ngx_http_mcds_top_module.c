@@ -34,8 +34,8 @@ struct ngx_http_mcds_top_s {
     ngx_str_t                   pool;     /* name of the pool of memcached
                                              servers that has this list of the
                                              most counted keys, or empty */
-    ngx_str_t                   prefix;   /* the prefix of keys that the list of
-                                             the most counted keys leaves out
+    ngx_str_t                   prefix;   /* the prefix that the list of the
+                                             most counted keys removes from keys
                                              when it shows them */
     ngx_mcds_top_t              top;
     ngx_uint_t                  declared; /* 1: a mcds_counter_top declares the
@@ -724,10 +724,10 @@ ngx_http_mcds_top_variable(ngx_http_request_t *r,
 
 
 /*
- * Writes JSON, in memory of the pool, about the list of the most counted keys,
+ * Writes JSON, in memory of the pool, about the list of the most counted keys
  * as far as this worker knows it.  If "all" is set: an object with the list's
- * window, total count and keys, the latter two null if no list is known;
- * otherwise the array of keys alone; text->data is NULL if no list is known.
+ * window, total count and keys, the latter two null if no list is known.  If
+ * "all" is 0: an array of the keys; text->data is NULL if no list is known.
  */
 
 static ngx_int_t

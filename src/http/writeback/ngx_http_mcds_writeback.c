@@ -192,8 +192,9 @@ ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
 
 
 /*
- * starts the timer of the next POST request of mcds_counter_writeback; it is
- * not cancelable, so that an exiting worker waits for it
+ * starts the timer of ngx_http_mcds_writeback_handler(), which posts counts if
+ * they are due; the timer is not cancelable, so that an exiting worker does not
+ * end before the timer has expired
  */
 
 static void
@@ -225,9 +226,9 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
     if (wb->request) {
 
         /*
-         * a POST request of mcds_counter_writeback is under way: this worker
-         * goes on owning the sums of counts for its location, which no other
-         * worker posts meanwhile
+         * a POST request to the location of this mcds_counter_writeback is
+         * under way: the worker renews its exclusive right to post the counts
+         * for this location
          */
 
         (void) ngx_mcds_outbox_own(ngx_mcds_outbox, wb->account);

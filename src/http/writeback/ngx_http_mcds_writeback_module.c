@@ -287,9 +287,10 @@ ngx_http_mcds_writeback_uri(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * Creates a destination for each virtual server that inherits a
- * mcds_counter_writeback, since each posts counts to a location of its own;
- * directives that lead to the same location share one destination.
+ * Finds or creates the destination to which the counters of a location post
+ * their counts.  Each pair of a virtual server and a URI has one destination,
+ * since the same URI is another location in each virtual server.  Directives
+ * with the same server and URI must have the same parameters.
  */
 
 static char *
