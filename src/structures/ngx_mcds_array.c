@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Parses the text of an array: its head item, and the lines in its items.
+ * Parses the items of an array, a list of lines in memcached: the head item,
+ * which has the array's key, and parts, which are items of older lines.
  */
 
 
@@ -16,7 +17,10 @@ static u_char *ngx_mcds_array_number(u_char *p, u_char *last,
     ngx_uint_t *number);
 
 
-/* parses the number in a line such as "#1500\n" of an array's head item */
+/*
+ * parses a line such as "#1500\n" of an array's head item: the last edit that
+ * replaced all lines of the array has set this number, the base
+ */
 
 ngx_int_t
 ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base)
@@ -108,8 +112,9 @@ ngx_mcds_array_number(u_char *p, u_char *last, ngx_uint_t *number)
     }
 
     /*
-     * a number in the head item of an array, such as the number of its lines,
-     * has few digits: a longer one is invalid, and could overflow
+     * a number in the head item of an array, such as the number of lines in a
+     * part (another item), has at most 9 digits: a longer number is invalid,
+     * and could overflow
      */
 
     if (p - start > 9) {

@@ -46,8 +46,8 @@
 
 
 /*
- * the length of the id of a part, an array's item of older lines, in
- * hexadecimal digits
+ * the number of hexadecimal digits in the id of a part, an item with older
+ * lines of an array
  */
 #define NGX_MCDS_ARRAY_ID         16
 
@@ -59,8 +59,8 @@ typedef struct ngx_mcds_array_s       ngx_mcds_array_t;
 /*
  * The type of a function that is called when lines of an array have moved to
  * parts, items of their own.  lines is the number of lines in all parts; base
- * is the number in the array's line "#base", set by the last edit that replaced
- * all lines; 0: no such line.
+ * is the number that the last edit which replaced all lines has stored in the
+ * array, in a line such as "#1500"; 0: none.
  */
 
 typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
@@ -79,8 +79,8 @@ struct ngx_mcds_array_s {
 
 
 /*
- * the description of a part (an item with older lines of an array), which is a
- * line in the head item (the item of the array's key)
+ * a parsed line of an array's head item (the item of the array's key): the line
+ * describes a part (an item with older lines)
  */
 
 typedef struct {
@@ -117,9 +117,9 @@ typedef struct {
                                           has the key of the array */
     uint32_t                ttl;       /* remaining time to live of the array's
                                           head item, seconds; 0: no expiry */
-    ngx_uint_t              base;      /* number in the array's line "#base",
-                                          set by the last edit that replaced all
-                                          lines; 0: no such line */
+    ngx_uint_t              base;      /* number that the last edit which
+                                          replaced all lines has stored, in a
+                                          line such as "#1500"; 0: none */
 
     /*
      * The lines of the array, item by item: one piece for each part (an item
@@ -174,8 +174,8 @@ struct ngx_mcds_array_read_s {
                                             array (parts) are missing */
 
     /*
-     * 1: items with older lines (parts) were missing already when the array was
-     * read the last time, with the same head item
+     * 1: the previous attempt of this read got the same head item, and lacked
+     * items with older lines (parts)
      */
     unsigned                  known:1;
 
@@ -198,7 +198,7 @@ struct ngx_mcds_array_read_s {
 void ngx_mcds_array_read(ngx_mcds_array_read_t *read);
 
 
-/* A position in the lines of an array, zeroed at the start. */
+/* A position in the lines of an array; all fields 0: before the first line. */
 
 typedef struct {
     ngx_uint_t              piece;
@@ -256,25 +256,26 @@ typedef enum {
 
 
 /*
- * How an edit changes an array: the lines of text are appended, or replace all
- * lines.  The reference to text passes to the change; NULL: no lines.
+ * How an edit changes an array: the lines in the field "text" (NULL: none) are
+ * appended, or replace all lines.  The caller of the edit releases "text".
  */
 
 typedef struct {
     ngx_uint_t              kind;      /* kind of change of the array,
                                           ngx_mcds_array_edit_e */
     ngx_mcds_value_t       *text;
-    ngx_uint_t              base;      /* with REPLACE, the new number on the
-                                          array's line "#base" */
+    ngx_uint_t              base;      /* with REPLACE, a number to store in the
+                                          array, in a line such as "#1500";
+                                          0: none */
 } ngx_mcds_array_edit_t;
 
 
 /*
  * The type of an edit, a function that decides how an array changes, from the
- * array's lines (content) and, if not NULL, from the lines that other edits of
- * the same change add.  Returns NGX_MCDS_OK, or the code with which the change
- * ends.  The edit is called again if the array has changed meanwhile; only the
- * last decision counts.
+ * array's lines (content) and from the lines that previous edits add in the
+ * same change (added, or NULL).  Returns NGX_MCDS_OK, or the code that the
+ * handler of this edit gets.  The edit is called again if the array has changed
+ * meanwhile; only the last decision counts.
  */
 
 typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,

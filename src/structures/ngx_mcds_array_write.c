@@ -29,12 +29,12 @@
 #define NGX_MCDS_ARRAYS           1048576
 #define NGX_MCDS_ARRAYS_SIZE      (1024 * 1024 * 1024)
 
-/* the maximum size of the writes to arrays that wait in a worker, in bytes */
+/* the maximum size of all unfinished writes to arrays in a worker, in bytes */
 #define NGX_MCDS_ARRAY_PENDING    (32 * 1024 * 1024)
 
 /*
- * the maximum size of the lines of several appends to an array that are sent as
- * one, in bytes
+ * the maximum size, in bytes, of the lines that one append command adds to an
+ * array; the command combines the lines of several writes
  */
 #define NGX_MCDS_ARRAY_BATCH      16384
 
@@ -251,8 +251,9 @@ ngx_mcds_array_free_work(ngx_mcds_array_work_t *work)
 
 
 /*
- * Takes the waiting writes to an array that can be made together: appends in
- * one command, or changes in one compare-and-swap.
+ * Moves waiting writes to an array to work->active, as many as can be made
+ * together.  Returns NGX_MCDS_ARRAY_APPENDING if one append command makes them,
+ * or NGX_MCDS_ARRAY_CHANGING if one compare-and-swap does.
  */
 
 static ngx_uint_t

@@ -69,9 +69,9 @@ typedef struct {
     uint64_t               sum;
     uint64_t               id;         /* id of the counter in shared memory
                                           (the outbox), or 0 */
-    uint64_t               known;      /* number of the counter that nginx
-                                          remembers in shared memory; if larger,
-                                          the counter's initial number */
+    uint64_t               known;      /* larger of two numbers of the counter:
+                                          the initial one, and the one that
+                                          nginx remembers in shared memory */
 
     /*
      * for ngx_mcds_raise(): if memcached has lost the counter, that function
@@ -127,9 +127,9 @@ static ngx_uint_t   ngx_mcds_counter_counts;    /* changes of counters in this
 static ngx_uint_t   ngx_mcds_counter_joined;    /* changes of counters in this
                                                    turn of the event loop that
                                                    were added to earlier ones */
-static ngx_uint_t   ngx_mcds_counter_turns;     /* turns of the event loop
-                                                   that changes of counters
-                                                   have waited */
+static ngx_uint_t   ngx_mcds_counter_turns;     /* number of turns of the event
+                                                   loop for which changes of
+                                                   counters have waited */
 
 
 ngx_mcds_count_t *
@@ -479,10 +479,10 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
         /*
-         * only a command that creates the counter without a mark (an expiry in
-         * years, see ngx_mcds_raise.h) gets the number that nginx remembers; a
-         * counter with a mark is raised if memcached replies with a smaller
-         * number
+         * on replicas, a counter with a mark (an expiry years ahead, see
+         * ngx_mcds_raise.h) is raised if memcached replies with a smaller
+         * number than nginx remembers; only a command that would create the
+         * counter without a mark gets the remembered number
          */
 
         if (req->ttl == 0) {
@@ -538,8 +538,8 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 
 /*
  * Handles the number of a counter in memcached's reply.  Returns NGX_AGAIN if
- * this number is smaller than the one that nginx remembers: the counter is then
- * being raised, and the waiting requests will get the raised number.
+ * the counter is being raised, because this number is smaller than the one that
+ * nginx remembers: the waiting requests will get the raised number.
  */
 
 static ngx_int_t
@@ -567,8 +567,9 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
  * Raises a counter to the number that nginx remembered before the change of the
  * counter was sent: the smaller number in memcached's reply means that
  * memcached has lost the counter and created it again, or that a client has set
- * the counter.  Does not raise the counter if another worker has learned
- * meanwhile that a client has set it.
+ * the counter.  Returns NGX_AGAIN if the raise has begun; NGX_DECLINED if the
+ * counter must not be raised, such as when another worker has learned meanwhile
+ * that a client has set it; NGX_ERROR if the raise cannot begin.
  */
 
 static ngx_int_t
@@ -619,8 +620,9 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 /*
  * Lowers the number that nginx remembers of a counter by the sum that memcached
  * has just subtracted, so that nginx does not raise the counter to the old
- * number.  Removing the counter's mark (an expiry in years) is not enough, as a
- * counter with a period has no mark.
+ * number.  It would not be enough to remove the counter's mark (the expiry,
+ * years ahead, of counters that hosts may raise): a counter with a period is
+ * raised without a mark.
  */
 
 static void
@@ -635,8 +637,9 @@ ngx_mcds_counter_lowered(ngx_mcds_batch_t *batch)
 
 
 /*
- * Removes the mark (an expiry in years) of a counter that was decreased, so
- * that hosts which do not know of the decrease do not raise the counter.
+ * Removes the expiry of a counter that was decreased, if this expiry is a mark
+ * (years ahead, given by mcds).  Hosts that do not know of the decrease do not
+ * raise a counter without an expiry.
  */
 
 static void

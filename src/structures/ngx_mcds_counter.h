@@ -20,7 +20,10 @@
 typedef struct ngx_mcds_count_s  ngx_mcds_count_t;
 
 
-/* values of "update" in a counter: whether changes create a missing counter */
+/*
+ * values of "update" in a counter: with ONLY, a change of a missing counter
+ * fails; with NOW, it creates the counter
+ */
 
 #define NGX_MCDS_COUNTER_ONLY     1
 #define NGX_MCDS_COUNTER_NOW      2
@@ -38,16 +41,17 @@ typedef struct {
 
     /*
      * ONLY: a missing counter is not created, the result is NGX_MCDS_NOT_FOUND.
-     * NOW: a missing counter is created, but a change that was kept in shared
-     * memory creates the counter only from a number that this host knows, as an
-     * initial number that is fetched later may already include the change.
+     * NOW: a missing counter is created.  A change that cannot be sent, and is
+     * kept in shared memory, later creates the counter only from a number that
+     * this host knows: an initial number that a request fetches from the origin
+     * by then may already include the change.
      */
     ngx_uint_t          update;
 
     /*
      * 1: a lost counter continues from the number that this host knows, see
-     * ngx_mcds_raise.h; not for counters that are meant to expire, or to
-     * decrease
+     * ngx_mcds_raise.h; not for counters that are meant to decrease, or to
+     * expire otherwise than with their period
      */
     ngx_uint_t          durable;
 
@@ -108,9 +112,9 @@ uint64_t ngx_mcds_counter_known(ngx_mcds_counter_t *counter);
 
 
 /*
- * The periods of a counter, such as days.  Periods follow each other from the
- * second "start" of 1970 (UTC) on, and are numbered; each period has a counter
- * of its own.
+ * The periods of a counter, such as days: each period has a counter of its own.
+ * Periods follow each other and are numbered; period 0 begins "start" seconds
+ * after the epoch.
  */
 
 typedef struct {

@@ -35,9 +35,10 @@
 #define NGX_MCDS_COUNTER_ASYNC_BURST 512
 
 /*
- * Milliseconds: the interval at which a timer that sends changes of counters
- * checks whether the worker exits; and the shortest time until a change that
- * could not be sent is tried again, unless its counter is changed again.
+ * Milliseconds.  A timer that sends changes of counters checks at this interval
+ * whether the worker exits.  A change that could not be sent is sent again
+ * after this time at least, or earlier with the next change of its counter.
+ * Lost changes are logged once in this time at most.
  */
 #define NGX_MCDS_COUNTER_ASYNC_TICK 1000
 
@@ -123,8 +124,9 @@ static ngx_mcds_index_t  ngx_mcds_counter_async_index =
                    NGX_MCDS_COUNTER_ASYNC_SIZE, ngx_mcds_counter_async_drop);
 
 static ngx_queue_t  ngx_mcds_counter_async_flushes;
-static uint64_t     ngx_mcds_counter_async_lost;  /* lost changes of counters
-                                                     that are not logged yet */
+static uint64_t     ngx_mcds_counter_async_lost;  /* sum of the sizes of lost
+                                                     changes of counters, until
+                                                     it is logged */
 static char        *ngx_mcds_counter_async_reason;
 static ngx_event_t  ngx_mcds_counter_async_event;  /* event that logs lost
                                                       changes of counters */
@@ -538,7 +540,10 @@ ngx_mcds_counter_async_done(ngx_mcds_counter_async_t *async)
 }
 
 
-/* Counts lost changes of counters; at most one message per second is logged. */
+/*
+ * Adds the size of a lost change of a counter to the sum that is logged, in at
+ * most one message per second.
+ */
 
 static void
 ngx_mcds_counter_async_lose(int64_t delta, ngx_log_t *log, char *reason)

@@ -21,16 +21,17 @@
 
 
 /*
- * Adds delta to a counter as ngx_mcds_counter_change() does, but the change is
- * sent within flush milliseconds; the change of a counter that this worker does
- * not know yet is sent at the end of this turn of the event loop.  A change
+ * Adds delta to a counter as ngx_mcds_counter_change() does, but the worker
+ * sends the change within flush milliseconds, or, if the worker does not
+ * remember the counter, at the end of this turn of the event loop.  A change
  * that could not be sent is kept and sent later; a change without a reply is
  * not sent again.  A worker that is to exit does not wait for the interval: it
  * sends the kept changes, only once, and then exits.
  *
- * NGX_OK: *value is the counter as far as this worker knows, with all its own
- * changes.  NGX_DECLINED: the counter is not known (yet).  NGX_BUSY: out of
- * memory, or too many changes are kept: delta is lost (logged).
+ * NGX_OK: *value is the counter's value as far as this worker knows, with all
+ * changes by this worker.  NGX_DECLINED: delta is accepted, but the counter's
+ * value is not known (yet).  NGX_BUSY: out of memory, or too many changes are
+ * kept: delta is lost (logged).
  *
  * Failures, now or when the change is sent, are counted in stat, which may be
  * NULL.
@@ -42,7 +43,7 @@ ngx_int_t ngx_mcds_counter_async_change(ngx_mcds_counter_t *counter,
 
 /*
  * Called when the worker exits: moves unsent changes of buffered counters to
- * the outbox (shared memory), and logs how many other changes are lost.
+ * the outbox (shared memory), and logs the sum of all others, which are lost.
  */
 
 void ngx_mcds_counter_async_exit(ngx_log_t *log);

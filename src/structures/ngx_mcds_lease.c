@@ -493,8 +493,8 @@ ngx_mcds_lease_taken(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns 1 if the value of a lease is a token of this worker, but none of the
- * worker's leases has this token.
+ * Returns 1 if the value of a lease's item is a token of this worker, but the
+ * worker no longer uses a lease with this token.
  */
 
 static ngx_uint_t

@@ -112,7 +112,8 @@ ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish,
  * Writes another text into an open lease, after its handler was called with OK.
  * The handler is then called a second time; with any rc but OK, lease is NULL,
  * and was released.  Returns NGX_BUSY, and changes nothing, while the lease is
- * being extended, or if it was lost.
+ * being extended, if it was lost, or, with the classic protocol, if its time is
+ * over.
  */
 
 ngx_int_t ngx_mcds_lease_write(ngx_mcds_lease_t *lease, ngx_str_t *text);

@@ -86,8 +86,9 @@ struct ngx_mcds_lease_s {
     unsigned             released:1;
     unsigned             stays:1;      /* the item of the released lease is not
                                           deleted */
-    unsigned             unsure:1;     /* a command for the lease had no reply,
-                                          so its CAS value is uncertain */
+    unsigned             unsure:1;     /* a change of the lease's item had no
+                                          reply: the item's CAS value is
+                                          uncertain */
     unsigned             told:1;       /* the caller knows of the loss of the
                                           lease */
     unsigned             doubt:1;      /* the last command for the lease's item

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Extends a lease while it is held, and deletes an item that a lease may have
- * left in memcached, as memcached has not replied.
+ * Extends a lease while it is held.  If a command for a lease had no reply,
+ * looks for the item that the lease may have left in memcached, and deletes it.
  */
 
 
@@ -27,9 +27,10 @@
 #define NGX_MCDS_LEASE_AGAIN       1000
 
 /*
- * The item of a lease in doubt, which may or may not exist, is looked for
- * during this time at least, at intervals from FIRST to STEP, ms; while the
- * item's server is down, a timer checks its state every DOWN ms.
+ * Milliseconds.  A lease is in doubt if its item may or may not exist.  The
+ * worker looks for the item at intervals from FIRST to STEP, for DOUBT at least
+ * if memcached does not reply; while the item's server is known to be down, a
+ * timer checks the state of the server every DOWN.
  */
 #define NGX_MCDS_DOUBT            60000
 #define NGX_MCDS_DOUBT_FIRST      100
@@ -102,8 +103,8 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
         if (lease->unsure) {
 
             /*
-             * an extension of the lease whose reply was lost may have changed
-             * the CAS value
+             * the CAS value of the lease's item may have been changed by an
+             * earlier extension, which had no reply, not by another owner
              */
 
             if (lease->released) {
@@ -377,8 +378,8 @@ ngx_mcds_lease_doubt_handler(ngx_event_t *ev)
 
 
 /*
- * Returns 1 if the server of the lease's item is known to be down.  With
- * replicas, this file does not know which server has the item.
+ * Returns 1 if the server of the lease's item is known to be down; 0, always,
+ * with replicas, as this file does not know which of the servers has the item.
  */
 
 static ngx_uint_t

@@ -13,15 +13,15 @@
 
 
 /*
- * the delay of the next attempt to acquire a lock while memcached does not
- * reply, ms
+ * the limit of the random delay, ms, before the next attempt to acquire a lock
+ * if memcached failed in the last attempt
  */
 #define NGX_MCDS_LOCK_FAILED      100
 
 /*
  * the limits of a worker's gates, each for the requests that want the same
  * lock: the number of gates, and their bytes; a gate exists only while a
- * request wants the lock, so that the limits are never reached
+ * request wants or holds the lock, so that the limits are never reached
  */
 #define NGX_MCDS_GATE_BUCKETS     1024
 #define NGX_MCDS_GATES            1048576
@@ -85,8 +85,8 @@ struct ngx_mcds_lock_s {
     u_char                  owner[NGX_MCDS_LOCK_OWNER];
     unsigned                lined:1;   /* the request is in the line of those
                                           that wait for the lock */
-    unsigned                asked:1;   /* the request has found that another
-                                          owner had the lock */
+    unsigned                asked:1;   /* the request has waited for the lock,
+                                          or another owner had the lock */
     unsigned                over:1;    /* the request's time to wait for the
                                           lock is over, or it was cancelled */
     unsigned                released:1;
@@ -207,7 +207,7 @@ ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish, ngx_mcds_lock_pt handler,
 }
 
 
-/* Generates a unique name for the owner of a lock that was given no name. */
+/* Generates a unique name for a lock's owner: the caller has given no name. */
 
 static void
 ngx_mcds_lock_made(ngx_mcds_lock_t *lock)

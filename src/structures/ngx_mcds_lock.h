@@ -4,15 +4,15 @@
  *
  * A lock that programs share with nginx.  The lock has one owner at a time on
  * all hosts.  Each owner gets a number that is larger than those of all
- * previous owners (a fencing token).  The item key contains the number and the
- * name of the owner,
+ * previous owners (a fencing token).  The value of the item "key" contains the
+ * number and the name of the owner,
  *
  *   1763668800123456 0f8c...
  *
- * with the number 0 until it is known.  Its time to live frees the lock if the
- * owner has died.  The item key:fence counts owners.  It starts at the time in
- * microseconds, so that it continues with larger numbers if memcached has lost
- * it.
+ * with 0 until the number is known.  The item's time to live frees the lock if
+ * the owner has died.  The item key:fence counts owners.  Its count starts at
+ * the time in microseconds, so that the numbers increase even after memcached
+ * has lost the item.
  *
  *   add key "0 owner"        not stored: another owner has the lock
  *   incr key:fence, by 1     or add it, if it is missing
@@ -28,7 +28,7 @@
  * often in the second half of its waiting time; it tries at once when an owner
  * in the same worker releases the lock.  A worker that has had the lock
  * repeatedly for NGX_MCDS_LOCK_SERIES pauses for longer than the intervals of
- * other workers, so that it is their turn.
+ * other workers, so that one of them gets the lock.
  */
 
 
@@ -62,16 +62,16 @@
 
 
 /*
- * Returns 1 if a key, as it ends with ":fence", is that of the counter of a
- * lock's owners, and cannot be the key of a lock.
+ * Returns 1 if a key ends with ":fence".  Such a key cannot be the key of a
+ * lock, only that of the counter of a lock's owners.
  */
 
 ngx_uint_t ngx_mcds_lock_is_fence(ngx_str_t *key);
 
 /*
- * the interval between attempts to acquire a lock; the time after which a
- * worker that has the lock repeatedly lets other workers have it; and its pause
- * then; ms
+ * milliseconds: the maximum interval between attempts to acquire a lock of
+ * another owner; the time for which a worker may acquire a lock again and
+ * again; and its pause after this time, in which other workers acquire the lock
  */
 #define NGX_MCDS_LOCK_INTERVAL    6
 #define NGX_MCDS_LOCK_SERIES      50
@@ -194,7 +194,7 @@ typedef struct {
  * or NOT_FOUND if the lock is free.  item has the name and the fencing token of
  * the lock's owner; NULL if the value in memcached is not that of a lock.  ttl
  * is the number of seconds for which the lock lasts at least; -1: unknown.  All
- * fields are valid until the handler returns.
+ * fields are valid until the handler that gets the state returns.
  */
 
 typedef struct {
@@ -204,16 +204,17 @@ typedef struct {
 } ngx_mcds_lock_state_t;
 
 
-/* The handler of a change of a lock, called with the state of the lock. */
+/* The handler of ngx_mcds_lock_change(), called with the lock's state. */
 
 typedef void (*ngx_mcds_lock_state_pt)(void *data,
     ngx_mcds_lock_state_t *state);
 
 
 /*
- * A change of a lock by the name of its owner.  It is a member of a struct of
- * the caller; key and owner must live until the handler is called, which may
- * free the change.  Fields that the caller does not set are zero.
+ * The parameters of ngx_mcds_lock_change(), to extend, release or read a lock.
+ * The caller has them in a struct of its own, and zeroes the fields that it
+ * does not set.  The strings key and item.owner must live until the handler is
+ * called.  The handler may free the caller's struct.
  */
 
 typedef struct {
@@ -273,17 +274,17 @@ ngx_int_t ngx_mcds_lock_check(ngx_str_t *owner);
 
 /*
  * Returns the first number of the counter of a lock's owners: now, the time in
- * microseconds, or a number above seen, the largest fencing token of any lock
- * that this worker has seen, whichever is larger.
+ * microseconds; or seen + 1 if now is not larger than seen, the largest fencing
+ * token of any lock that this worker has seen.
  */
 
 uint64_t ngx_mcds_lock_first(uint64_t now, uint64_t seen);
 
 
 /*
- * Returns the milliseconds after which a request that has waited for a lock for
- * "waited" of at most "wait" milliseconds tries again to acquire the lock;
- * random is a random number.
+ * Returns the milliseconds until a waiting request tries again to acquire a
+ * lock; the request has waited for "waited" milliseconds, and waits for at most
+ * "wait" milliseconds.  The random number varies the result.
  */
 
 ngx_msec_t ngx_mcds_lock_interval(ngx_msec_t waited, ngx_msec_t wait,

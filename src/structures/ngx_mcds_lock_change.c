@@ -111,8 +111,9 @@ ngx_mcds_lock_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
 
 /*
- * Returns 1 if the item is a lock of the owner that the change names.  As long
- * as the item has no fencing token, its owner does not have the lock yet.
+ * Returns 1 if the owner that the change names has the lock, with the fencing
+ * token in the change, if there is one.  Returns 0 if the item has no fencing
+ * token: its owner does not have the lock yet.
  */
 
 static ngx_uint_t

@@ -286,8 +286,9 @@ typedef struct {
     uint64_t                writer;
     uint64_t                first;
     uint64_t                last;
-    uint64_t                next;       /* number of the first line in the
-                                           writer's next run of lines */
+    uint64_t                next;       /* number of the line with which the
+                                           writer's next recorded run of lines
+                                           begins; (uint64_t) -1: none */
 } ngx_mcds_log_run_t;
 
 

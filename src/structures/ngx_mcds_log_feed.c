@@ -4,7 +4,7 @@
  *
  * The feed of a log's followers.  A look for new lines asks for the CAS values
  * of the items of the log's last chunks (time intervals), then for the values
- * of changed items, which are read from the end of the last look on.
+ * of changed items, in which it skips the lines that earlier looks have read.
  */
 
 
@@ -262,8 +262,9 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
 
 
 /*
- * Adds the chunks, time intervals of the log, that have begun since the last
- * look for new lines, and frees those that are over.
+ * Moves the feed's window, the chunks (time intervals of the log) that can get
+ * new lines, to the present time: frees the chunks outside of it, and adds the
+ * missing ones.
  */
 
 static ngx_int_t

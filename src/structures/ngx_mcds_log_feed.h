@@ -72,10 +72,11 @@ ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
 
 /*
  * Returns the time, in milliseconds since the epoch, up to which the lines of a
- * log have settled: no earlier line is to come.  Later lines come in batches,
- * each line once; earlier lines have to be read.  A line that was written late
- * may be in a batch as well as in the result of the read, until a look for new
- * lines has begun after the read, see ngx_mcds_log_looks().
+ * log have settled: no earlier line is to come.  The follower gets later lines
+ * in batches, each line once, and reads earlier lines by ngx_mcds_log_read().
+ * A line that was written late may come both ways: at the latest in the batch
+ * of the first look for new lines that begins after the read, see
+ * ngx_mcds_log_looks().
  */
 
 uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);

@@ -41,7 +41,7 @@ typedef struct {
 } ngx_mcds_log_slot_t;
 
 
-/* an item of a log that is being read */
+/* a request to memcached for an item of a log */
 
 typedef struct {
     ngx_queue_t               queue;
@@ -69,8 +69,8 @@ struct ngx_mcds_log_read_s {
 
     ngx_array_t               values;    /* values of the log's items that have
                                             the lines, ngx_mcds_value_t * */
-    size_t                    held;      /* bytes of all values of the log's
-                                            items that are held */
+    size_t                    held;      /* bytes of memory that the read uses
+                                            for values of the log's items */
     ngx_uint_t                lines;     /* number of lines in the chunks (time
                                             intervals) that were read fully */
     ngx_queue_t               items;     /* items of the log that are being
@@ -475,8 +475,8 @@ ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
 
 
 /*
- * Collects the lines that were read from all chunks, the time intervals of the
- * log, in the order of time, up to the maximum number of lines to read.
+ * Collects the lines of all chunks, time intervals of the log, that were read
+ * fully, in the order of time, up to the maximum number of lines to read.
  */
 
 static ngx_uint_t

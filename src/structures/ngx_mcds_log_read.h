@@ -43,10 +43,10 @@ typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
 
 /*
  * Reads the lines of a log in range, from the chunks (time intervals) of this
- * range and one more.  The log must live until the handler is called; range is
- * copied; now is in milliseconds since the epoch.  Unless the read is canceled,
- * the handler is called once, after this call has returned.  Returns NULL if
- * out of memory.
+ * range and the chunk after them.  The log must live until the handler is
+ * called; range is copied; now is in milliseconds since the epoch.  Unless the
+ * read is canceled, the handler is called once, after this call has returned.
+ * Returns NULL if out of memory.
  */
 
 ngx_mcds_log_read_t *ngx_mcds_log_read(ngx_mcds_log_t *log,
@@ -69,8 +69,9 @@ ngx_int_t ngx_mcds_log_push(ngx_mcds_log_events_t *events,
 
 
 /*
- * Submits a GET of an item of a log, for its CAS value and, if want says so,
- * the lines in it.
+ * Submits a GET of an item of a log.  want is NGX_MCDS_VALUE for the item's
+ * lines and CAS value, 0 for the CAS value alone; chunk is the number of the
+ * time interval, and part that of the item in it.
  */
 
 void ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk,

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The writer of a log.  Lines wait in frames, each of one chunk, a time
- * interval, the oldest frame first.  The lines of a frame are written at once,
- * one frame after another:
+ * The writer of a log.  Lines wait in a queue of frames; the lines of a frame
+ * are of the same chunk (time interval), and are written together.  One frame
+ * is written after another, the oldest one first:
  *
  *   append  to the item to which the last frame went; at the same time the
  *           counter of the bytes in the chunk is incremented: its new value
@@ -12,8 +12,8 @@
  *   add     the item, if it does not exist; another writer may be faster
  *   append  to the item of the other writer; if that is full, to the next one
  *
- * A frame of ngx_mcds_log_put() is tried once; the last frame of a call has the
- * handler of the call.
+ * After a failure, a frame of ngx_mcds_log_put() is not written again.  The
+ * last frame of a call has the handler of the call.
  */
 
 
@@ -74,10 +74,11 @@ struct ngx_mcds_log_writer_s {
     uint64_t                chunk;      /* time interval of the last log lines
                                            that were sent */
     ngx_uint_t              part;       /* item of the log last appended to */
-    size_t                  written;    /* bytes appended to the log's item */
-    ngx_uint_t              check;      /* number of an item of the log; the
-                                           item before it, if missing, is the
-                                           next one to be created */
+    size_t                  written;    /* bytes that this writer has appended
+                                           to the item "part" of the log */
+    ngx_uint_t              check;      /* number of the item of the log that
+                                           was last checked, and created if
+                                           missing; counts down */
     ngx_msec_t              checked;    /* when earlier items of the log were
                                            last looked for */
     ngx_uint_t              verb;
@@ -92,10 +93,12 @@ struct ngx_mcds_log_writer_s {
     ngx_msec_t              give_up;
 
     unsigned                busy:1;     /* lines of the log are being sent */
-    unsigned                added:1;    /* the log's item exists, or is full */
+    unsigned                added:1;    /* the log's item exists: if an append
+                                           fails again, the item is full */
     unsigned                crowded:1;  /* go to the next item of the log */
     unsigned                failing:1;
-    unsigned                silent:1;   /* a loss of log lines was logged */
+    unsigned                silent:1;   /* a loss of log lines was logged, most
+                                           recently at the time "said" */
     unsigned                exiting:1;
 };
 
@@ -202,7 +205,10 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
 }
 
 
-/* Returns a frame (log lines sent at once) with room for len bytes, or NULL. */
+/*
+ * Returns a frame (log lines sent at once) with room for len bytes.  NULL: out
+ * of memory, or too many bytes wait even after the oldest frames were dropped.
+ */
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
@@ -569,8 +575,8 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
 
 
 /*
- * Returns the writer's first frame (lines to append at once) that the log still
- * keeps, or NULL; older lines are lost.
+ * Returns the writer's first frame (lines to append at once); NULL: none.  The
+ * frames before it, whose time interval the log no longer keeps, are dropped.
  */
 
 static ngx_mcds_log_frame_t *
@@ -716,7 +722,7 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             return NGX_DECLINED;
         }
 
-        /* another writer has created the log's item, or it is full */
+        /* the log's item exists, new from another writer or full: try again */
 
         writer->verb = NGX_MCDS_APPEND;
         writer->added = 1;

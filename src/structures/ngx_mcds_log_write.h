@@ -43,8 +43,10 @@ ngx_mcds_log_writer_t *ngx_mcds_log_open(ngx_mcds_log_t *log);
  * line is copied, and truncated to NGX_MCDS_LOG_LINE bytes.  The lines of a
  * writer are appended in order.  Lines that cannot be appended are tried again;
  * after a lost reply the same lines are appended again, with the same sequence
- * numbers.  The oldest lines are lost, which is logged, if they have no room,
- * or if the log no longer keeps their time interval.
+ * numbers.  Lines are lost, which is logged, if more than NGX_MCDS_LOG_PENDING
+ * bytes would wait (the oldest lines first), if out of memory, if memcached
+ * refuses the lines as too large, or if the log no longer keeps their time
+ * interval.
  */
 
 void ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
@@ -52,8 +54,9 @@ void ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
 
 
 /*
- * Closes a writer of a log when the worker exits.  The writer's lines are lost,
- * which is logged; the handlers of ngx_mcds_log_put() are called.
+ * Closes and frees a writer of a log when the worker exits.  Lines that are not
+ * stored yet are lost, which is logged; the handlers of ngx_mcds_log_put() that
+ * were not called yet get NGX_MCDS_CLOSED.
  */
 
 void ngx_mcds_log_close(ngx_mcds_log_writer_t *writer);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The outbox: shared memory in which this host remembers the numbers of
- * counters and, in an account for each destination, the unsent sums of their
+ * The outbox: shared memory in which this host remembers the last known values
+ * of counters and, in an account for each destination, the unsent sums of their
  * changes.
  */
 

@@ -2,14 +2,15 @@
 /*
  * Copyright (C) mcds authors
  *
- * The data that a host remembers about its counters, in memory that all workers
- * share and that outlives them: known numbers, from which counters that
- * memcached has lost continue, and sums of changes that have not reached their
- * destination yet.
+ * The outbox: shared memory, which outlives the workers, for the data that a
+ * host remembers about its counters.  These are the last known values (if
+ * memcached loses a counter, the counter continues from its value here), and
+ * sums of changes that have not reached their destination yet.
  *
- * A worker may be killed at any time, even during a change.  So the outbox has
- * no pointers, each change becomes visible by a single store, and
- * ngx_mcds_outbox_sweep() finds slots that a killed worker has left over.
+ * A worker may be killed at any time, even during a change.  So the slots, each
+ * with the sum of one counter, have no pointers; each change becomes visible by
+ * a single store; and ngx_mcds_outbox_sweep() frees the slots that a killed
+ * worker has left over.
  */
 
 
@@ -135,16 +136,16 @@ typedef struct {
 
 
 /*
- * the outbox, shared memory in which this host remembers known numbers and
- * unsent sums of counters; NULL: none
+ * the outbox, shared memory in which this host remembers the last known values
+ * and the unsent sums of counters; NULL: none
  */
 extern ngx_mcds_outbox_t  *ngx_mcds_outbox;
 
 
 /*
- * Creates an outbox, which remembers known numbers and unsent sums of counters,
- * in zeroed memory.  Returns NULL if the memory is too small.  The functions
- * below lock the mutex themselves if necessary.
+ * Creates an outbox, for the last known values and the unsent sums of counters,
+ * in the zeroed memory at addr.  Returns NULL if the memory is too small.  The
+ * functions below lock the mutex themselves if necessary.
  */
 
 ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
@@ -178,7 +179,7 @@ uint64_t ngx_mcds_outbox_id(ngx_mcds_outbox_t *outbox, ngx_str_t *pool,
 
 
 /*
- * Returns a lower bound of a counter's number, as far as this host knows; 0:
+ * Returns a lower bound of a counter's value, as far as this host knows; 0:
  * unknown.
  */
 
@@ -186,9 +187,8 @@ uint64_t ngx_mcds_outbox_known(ngx_mcds_outbox_t *outbox, uint64_t id);
 
 
 /*
- * Returns the number that this host knows of a counter, and in *age the
- * milliseconds since the host learned this number.  Returns 0 if the number is
- * unknown.
+ * Returns the last known value of a counter, and in *age the milliseconds since
+ * this host learned the value.  Returns 0 if the value is unknown.
  */
 
 uint64_t ngx_mcds_outbox_heard(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -196,10 +196,10 @@ uint64_t ngx_mcds_outbox_heard(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Remembers on this host the number of a counter in memcached's reply to a
- * command that was sent at this time.  A number below the known one comes from
+ * Remembers on this host the value of a counter in memcached's reply to a
+ * command that was sent at this time.  A value below the known one comes from
  * a late reply and is ignored or, if the command was sent well after the known
- * number was learned, shows that the counter was lowered.
+ * value was learned, shows that the counter was lowered.
  */
 
 void ngx_mcds_outbox_learn(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -207,7 +207,7 @@ void ngx_mcds_outbox_learn(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Remembers on this host that a counter was certainly lowered to this number.
+ * Remembers on this host that a counter was certainly lowered to this value.
  */
 
 void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
@@ -215,9 +215,9 @@ void ngx_mcds_outbox_lower(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Lowers the number that this host knows of a counter by delta, which the host
- * has subtracted in memcached.  The number in memcached's reply is not used: it
- * may be too small, if memcached had lost the counter.
+ * Lowers the last known value of a counter by delta, which this host has
+ * subtracted in memcached.  The value in memcached's reply is not used: it may
+ * be too small, if memcached had lost the counter.
  */
 
 void ngx_mcds_outbox_subtract(ngx_mcds_outbox_t *outbox, uint64_t id,

@@ -2,13 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- * The layout of the outbox, shared memory for the numbers that this host knows
- * of counters, and for unsent sums of their changes:
+ * The layout of the outbox, shared memory for the last known values of counters
+ * and for the unsent sums of their changes:
  *
- *   ngx_mcds_outbox_t | known numbers, in sets of 8 | heads | slots
+ *   ngx_mcds_outbox_t | known values, in sets of 8 | heads | slots
  *
- * The id of a counter selects the set for its known number; in a full set the
- * number that was learned the longest time ago makes room.  A slot with the sum
+ * The id of a counter selects the set for its known value; in a full set the
+ * value that was learned the longest time ago makes room.  A slot with the sum
  * of a counter is in a hash chain, which begins at a head; further slots have
  * the rest of a long key.  Slots refer to each other by their numbers, 0 for
  * none.
@@ -45,8 +45,8 @@
 
 
 typedef struct {
-    uint64_t                  id;         /* id of the counter whose number is
-                                             known; 0: none */
+    uint64_t                  id;         /* id of the counter with this known
+                                             value; 0: none */
     uint64_t                  value;
     uint64_t                  time;
 } ngx_mcds_known_t;
@@ -172,7 +172,7 @@ ngx_mcds_slot_t *ngx_mcds_outbox_create(ngx_mcds_outbox_t *outbox,
     ngx_uint_t account, uint64_t id, ngx_str_t *key);
 
 
-/* Makes one slot of the outbox, the place for one counter's sum, free. */
+/* Puts slot n of the outbox (one counter's sum) into the list of free slots. */
 
 void ngx_mcds_outbox_free(ngx_mcds_outbox_t *outbox, uint32_t n);
 

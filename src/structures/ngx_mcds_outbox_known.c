@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The numbers that this host knows of counters, in the outbox (shared memory).
- * A counter that memcached has lost is raised to its known number.
+ * The last known values of counters, in the outbox, shared memory of this host.
+ * A counter that memcached has lost continues from its known value.
  */
 
 
@@ -128,7 +128,7 @@ ngx_mcds_outbox_subtract(ngx_mcds_outbox_t *outbox, uint64_t id,
 
 
 /*
- * Returns the entry with the known number of the counter with this id.  If
+ * Returns the entry with the known value of the counter with this id.  If
  * there is none, returns the entry to be replaced: an empty one or the oldest
  * one of the hash set that the id selects.
  */

@@ -125,8 +125,9 @@ ngx_mcds_outbox_create(ngx_mcds_outbox_t *outbox, ngx_uint_t account,
 
 
 /*
- * takes a free slot of the outbox, for one counter's sum; nfree counts the free
- * slots, and may be too small if a worker was killed in this function
+ * Takes a free slot of the outbox, for a counter's sum or the rest of its key,
+ * and returns the slot's number.  The caller checks nfree, the count of free
+ * slots, which may be too small if a worker was killed in this function.
  */
 
 static uint32_t

@@ -20,9 +20,9 @@
 
 
 /*
- * the hash buckets, and the maximum count and bytes, of counters that a worker
- * raises at a time to the numbers that this host knows; beyond the maximum a
- * change does not raise its counter
+ * the number of hash buckets for the counters that a worker is raising to the
+ * numbers that this host knows, and the limits of these counters: their number,
+ * and their bytes of memory; beyond a limit no further counter is raised
  */
 #define NGX_MCDS_RAISE_BUCKETS    256
 #define NGX_MCDS_RAISES           65536
@@ -148,8 +148,8 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
     age = (now - made) % NGX_MCDS_MARK_SPAN;
 
     /*
-     * the counter was created by a host whose clock is ahead of that of this
-     * host
+     * a negative age, which modulo NGX_MCDS_MARK_SPAN is almost that span,
+     * counts as 0: the counter was created by a host whose clock is ahead
      */
 
     return age > NGX_MCDS_MARK_SPAN - NGX_MCDS_MARK_SKEW ? 0 : age;
@@ -469,14 +469,13 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
 
 
 /*
- * Decides whether a counter may be raised, from its copies on all replicas.
- * NGX_OK: the counter's number is large enough, the counter has a configured
- * time to live, or a copy was created after this host learned the number, as
- * memcached had lost the counter.  NGX_DECLINED: a copy has no expiry, as it
- * was set or lowered, or all copies are too old to have been created again.
- * NGX_ABORT: another program has given a copy a time to live.  If a replica has
- * no copy or is down, the age of the other copies does not matter: they may
- * lack changes of the counter.
+ * Decides, from a counter's copies on all replicas, whether the counter may be
+ * raised.  NGX_OK: it may, or a copy's number is already large enough.
+ * NGX_DECLINED: a copy has no expiry, as its number was set or lowered; or each
+ * replica is up and has a copy, and all copies were created well before this
+ * host learned the counter's number, so memcached has not lost the counter.
+ * NGX_ABORT: another program has given a copy a time to live.  The age of the
+ * copies does not matter if the counter has a configured time to live.
  */
 
 static ngx_int_t
@@ -531,10 +530,11 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 /*
  * Computes the number to which a counter is raised.  Each waiting change (wish)
- * holds the number that this host knew when it sent the change.  The largest of
- * these numbers does not contain the changes that hold it: the result is their
- * sum plus this number.  The result is at least the number that this host knows
- * now, and for each waiting change at least the change plus its number.
+ * has a base: the number that this host knew when the change was sent.  The
+ * result is the largest base plus the sum of the changes with that base: a base
+ * does not contain its changes.  The result is not below the number that this
+ * host knows now, nor below any waiting change plus its base.  NGX_ERROR: the
+ * sum overflows.
  */
 
 static ngx_int_t

@@ -6,10 +6,10 @@
  * host, from the number that this host knows.  A host that knows a larger
  * number raises the counter once, by the difference.
  *
- * A counter that was set to a lower number by other means must stay.  The time
- * to live tells such a counter from one that was lost: mcds gives a durable
- * counter an expiry that is years ahead, and contains the time of the counter's
- * creation; other programs that set a number give it no expiry.
+ * A counter that was set to a lower number by other means must not be raised.
+ * The time to live tells such a counter from one that was lost: mcds gives a
+ * durable counter an expiry years ahead, which contains the time of the
+ * counter's creation; other programs that set a number give it no expiry.
  */
 
 
@@ -127,11 +127,12 @@ typedef struct {
  * only the part that is still missing.  On replicas the counter is raised on
  * each server.
  *
- * age is the time since the known number was received, in milliseconds.
+ * id is the counter's hash, by which this host's shared memory finds the known
+ * number; age is the time since this number was received, in milliseconds.
  * NGX_OK: the handler is called once, not from inside of this call, and the
  * wish must live until then.  NGX_DECLINED: counters of this pool get no marks
- * (expiries in years); NGX_ERROR: out of memory, or no time is left; then no
- * handler is called.
+ * (expiries in years); NGX_ERROR: out of memory, a limit is reached, or no time
+ * is left; then no handler is called.
  */
 
 ngx_int_t ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id,

@@ -12,14 +12,14 @@
 
 
 /*
- * the interval between attempts to send changes of counters that are kept in
- * shared memory while a server does not reply, ms
+ * the interval between attempts to send changes of counters to a server that
+ * has not replied, ms; shared memory keeps the changes meanwhile
  */
 #define NGX_MCDS_REPLAY_TICK      1000
 
 /*
- * the interval at which a worker looks for changes of counters that other
- * workers have left in shared memory when they exited, ms
+ * the interval at which a worker looks whether another worker, when it exited,
+ * has left unsent changes of counters in shared memory, ms
  */
 #define NGX_MCDS_REPLAY_LOOK      10000
 
@@ -30,8 +30,9 @@
 #define NGX_MCDS_REPLAY_BURST     256
 
 /*
- * flags of a counter's change in the outbox (shared memory for unsent changes);
- * KEPT is always set
+ * flags that are stored with a counter's unsent change in the outbox (shared
+ * memory): UPDATE and DURABLE, if the counter's fields of these names are not
+ * 0; KEPT always: flags of 0 would say that the change is for the origin
  */
 #define NGX_MCDS_REPLAY_KEPT      0x01
 #define NGX_MCDS_REPLAY_UPDATE    0x02
@@ -191,8 +192,8 @@ ngx_mcds_replay_handler(ngx_event_t *ev)
 
 
 /*
- * Sends changes of a pool's counters that were kept while a server was down.
- * Returns NGX_AGAIN if there may be more to send.
+ * Sends changes of a pool's counters from shared memory, where the changes were
+ * kept while a server was down.  Returns NGX_AGAIN if more may be left to send.
  */
 
 static ngx_int_t
@@ -279,9 +280,10 @@ ngx_mcds_replay_sent(void *data, ngx_uint_t rc, uint64_t value)
 
 
 /*
- * Sets the timer that continues to send the unsent changes of counters, pool by
- * pool, or begins again with the first pool; without unsent changes it looks
- * later whether a worker that has exited has left any.
+ * Sets the timer for the next attempt to send unsent changes of counters.  The
+ * attempt continues where the last one stopped, or starts with the first pool.
+ * If no unsent changes are left, the timer is set to a longer time: a worker
+ * may leave changes when it exits.
  */
 
 static void

@@ -209,7 +209,10 @@ typedef struct {
 } ngx_mcds_table_names_t;
 
 
-/* Sets up the array in memcached that lists the names of a table's elements. */
+/*
+ * Sets the fields of *array for the array in memcached that lists the names of
+ * a table's elements.  No command is sent; the table's key is not copied.
+ */
 
 void ngx_mcds_table_array(ngx_mcds_table_t *table, ngx_mcds_array_t *array);
 

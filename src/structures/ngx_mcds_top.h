@@ -83,8 +83,8 @@ uint64_t ngx_mcds_top_slot(ngx_mcds_top_t *top, time_t now);
 
 
 /*
- * Returns the time to live, in seconds, of the item with the counts of keys in
- * a slot (part of the window) at the time now; 0: the slot is no longer shown.
+ * Returns the time to live, in seconds from "now", of the item with the counts
+ * of keys in a slot (part of the window); 0: the slot is no longer shown.
  */
 
 uint32_t ngx_mcds_top_ttl(ngx_mcds_top_t *top, uint64_t slot, time_t now);
@@ -117,7 +117,7 @@ void ngx_mcds_top_add(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 
 /*
  * Returns the list of the most frequent keys as this worker has read it last,
- * or NULL.  For a minute from then on, the worker reads the list again at the
+ * or NULL.  For a minute from this call, the worker reads the list again at the
  * flush interval, at most once a second.  Counts in stat that the list was
  * used, and the failure of the last attempt to read it from memcached.
  */

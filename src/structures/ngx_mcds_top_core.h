@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The state in a worker of a list of the most frequent keys, in two independent
- * halves: the worker's counts of keys, which are merged into memcached, and the
- * list with the counts of all workers, which is read.
+ * A worker's state of a list of the most frequent keys, in two independent
+ * halves: one merges the worker's own counts of keys into memcached; the other
+ * reads the counts of all workers from memcached, and keeps the list.
  */
 
 
@@ -26,9 +26,9 @@
 #define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
 
 /*
- * the interval at which a worker that has counts of keys looks whether it is to
- * exit, and the shortest interval at which a timer reads the list of the most
- * frequent keys; ms
+ * the interval at which a worker that has yet to add counts of keys to
+ * memcached checks whether it is exiting, and the shortest interval at which a
+ * timer reads the list of the most frequent keys; ms
  */
 #define NGX_MCDS_TOP_TICK         1000
 
@@ -80,8 +80,9 @@ struct ngx_mcds_top_state_s {
     ngx_mcds_update_t        update;       /* adds this worker's counts of keys
                                               to those in memcached */
     u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
-    size_t                   fits;         /* size of an item that all memcached
-                                              servers are known to accept */
+    size_t                   fits;         /* size of an item, bytes, that the
+                                              memcached servers are assumed to
+                                              accept */
     size_t                   trial;        /* size of the item that is sent to a
                                               memcached server to find out
                                               whether it accepts so many
@@ -90,8 +91,8 @@ struct ngx_mcds_top_state_s {
                                               memcached server accepts a large
                                               item */
     ngx_event_t              give;
-    ngx_msec_t               given;        /* when counts of keys were last
-                                              added to memcached */
+    ngx_msec_t               given;        /* end of the last attempt to add
+                                              counts of keys to memcached, ms */
 
     /* fields about reading the list of the most frequent keys */
 
@@ -109,15 +110,15 @@ struct ngx_mcds_top_state_s {
     ngx_uint_t               rc;           /* result of the last attempt to read
                                               the list of the most frequent
                                               keys */
-    ngx_uint_t               failed;       /* result of the present attempt to
-                                              read the list of the most frequent
-                                              keys */
+    ngx_uint_t               failed;       /* NGX_MCDS_OK, or the last error in
+                                              the present attempt to read the
+                                              list of the most frequent keys */
     time_t                   now;          /* when the present attempt to read
                                               the list of the most frequent keys
                                               began */
     ngx_mcds_topk_t         *ended;        /* sum of the counts of keys in all
                                               slots (parts of the window) that
-                                              are over */
+                                              are not read again */
     uint64_t                 ended_slot;   /* present slot (part of the window)
                                               when the counts of keys in the
                                               slots before it were added up */
@@ -137,13 +138,13 @@ struct ngx_mcds_top_state_s {
     unsigned                 answered:1;   /* a memcached server has replied to
                                               the present attempt to read the
                                               list of the most frequent keys */
-    unsigned                 ending:1;     /* the counts of keys in slots (parts
-                                              of the window) that are over are
-                                              being added up */
+    unsigned                 ending:1;     /* 1: the slots (parts of the window)
+                                              that are not read again are being
+                                              added up, before the others */
     unsigned                 warned:1;
-    unsigned                 bounded:1;    /* a memcached server of the pool
-                                              refuses items above the size that
-                                              all of them accept */
+    unsigned                 bounded:1;    /* 1: items with counts of keys have
+                                              at most "fits" bytes; 0: a larger
+                                              size is tried out first */
 
     ngx_mcds_top_part_t      part[1];      /* the counts of keys in each slot of
                                               the window, a ring */
@@ -179,8 +180,8 @@ void ngx_mcds_top_give_free(ngx_mcds_top_t *top);
 
 
 /*
- * Counts a key for a list of most frequent keys, as ngx_mcds_top_add() does, if
- * the worker has a state of the list.
+ * Counts a key, of 1 to NGX_MCDS_TOPK_KEY bytes, for a list of the most
+ * frequent keys, of which the worker must have a state, top->state.
  */
 
 void ngx_mcds_top_count(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);

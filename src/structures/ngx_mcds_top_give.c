@@ -14,8 +14,9 @@
 
 
 /*
- * attempts of a worker to add its counts of keys to an item that other workers
- * change at the same time, and the delay between attempts, ms
+ * the maximum number of retries of a worker that adds its counts of keys to an
+ * item that other workers change at the same time, and the maximum delay, ms,
+ * before the first retry; before retry n the maximum is n times as long
  */
 #define NGX_MCDS_TOP_TRIES        7
 #define NGX_MCDS_TOP_RETRY        20
@@ -306,9 +307,10 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 
 
 /*
- * Tries, once, whether a memcached server accepts the largest item with counts
- * of keys that a slot (part of the window) may have.  As a memcached that
- * refuses a larger item deletes the old one, another key is used.
+ * Stores an item of state->trial zero bytes, at first the maximum size of an
+ * item with counts of keys, to find out whether a memcached server accepts this
+ * size.  The item has a key of its own: when memcached refuses an item as too
+ * large, it deletes the old item that has the same key.
  */
 
 static void
@@ -421,9 +423,9 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_TOO_LARGE:
 
         /*
-         * the item with counts of keys goes to another memcached server than
-         * the one whose maximum size was tried, and this server accepts only
-         * smaller items
+         * the memcached server to which the key of this item belongs accepts
+         * only smaller items, even if a larger one was stored on another server
+         * as a trial: halve the size
          */
 
         if (state->fits / 2 >= NGX_MCDS_TOP_FEW) {
@@ -471,7 +473,7 @@ ngx_mcds_top_again(void *data, ngx_uint_t tries)
 
 /*
  * Keeps the counts of keys that could not be added to those in memcached, for
- * the next attempt.
+ * the next attempt; they are lost if the worker exits or has no room for them.
  */
 
 static void

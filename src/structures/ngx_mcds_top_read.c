@@ -16,8 +16,9 @@
 
 
 /*
- * the time after the end of a slot (part of the window) when its counts of keys
- * are read for the last time; seconds
+ * the minimum time, in seconds, from the end of a slot (part of the window) to
+ * the last read of its counts of keys; the interval at which workers send their
+ * counts is added to this time
  */
 #define NGX_MCDS_TOP_SETTLE       10
 
@@ -152,9 +153,9 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
     state = top->state;
 
     /*
-     * note when this read of the list of the most frequent keys begins, not
-     * when it ends: at each flush interval the timer looks whether the next
-     * read is due
+     * note when this read of the list of the most frequent keys begins: at the
+     * next run of the timer that starts reads, the interval top->flush has
+     * passed since this beginning, but not yet since the end of the read
      */
 
     state->read = ngx_max(ngx_current_msec, 1);
@@ -275,7 +276,7 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
 /*
  * Adds up the counts of keys in all slots of the window.  Slots may be many and
  * large, so each turn of the event loop adds one.  The sum of the slots that
- * are over is kept for the next time.
+ * are not read again is kept for the next time.
  */
 
 static void
@@ -344,8 +345,10 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
 
 
 /*
- * Adds the counts of keys in the next slot of the window to the sum, unless the
- * slot is invalid.  Returns 0 after the last slot.
+ * Adds the counts of keys in the next slot of the window to a sum: while
+ * state->ending is 1, to that of the slots that are not read again, otherwise
+ * to that of the whole window.  Malformed counts add 0.  Returns 1, or 0 if no
+ * slot is left.
  */
 
 static ngx_uint_t

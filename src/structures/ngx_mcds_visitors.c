@@ -13,9 +13,10 @@
 
 
 /*
- * The limits of a worker's memory.  For visitors that were counted: hash sets,
- * and visitors in each set.  For numbers of visitors to show, one for each key:
- * how many unused ones are kept, their bytes, and buckets of the hash table.
+ * The limits of a worker's memory.  The worker remembers counted visitors in
+ * MARK_SETS hash sets of MARK_WAYS visitors each.  Of the numbers of visitors
+ * to show, one for each key, it keeps at most SUMS unused ones, of SUMS_SIZE
+ * bytes in all, in a hash table of SUM_BUCKETS buckets.
  */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
@@ -31,9 +32,9 @@
 #define NGX_MCDS_SUMS_MAX_SIZE    (1024 * 1024 * 1024)
 
 /*
- * The sum of visitors in a new slot (part of the window) may change for this
- * many seconds: visits of the last slot are still being counted, and the clocks
- * of hosts differ by up to a second.
+ * The count of visitors in a slot (part of the window) may change for this many
+ * seconds after the slot ends: its last visits are still being counted, and the
+ * clocks of hosts differ by up to a second.
  */
 #define NGX_MCDS_SETTLE           2
 
@@ -196,9 +197,9 @@ ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter, ngx_str_t *key,
 
     /*
      * The noise for the number of visitors is the sum of twelve uniform random
-     * numbers from 0 to 1, which has almost a normal distribution, of standard
-     * deviation 1.  This needs no mathematical library, whose last digits may
-     * differ between hosts.
+     * numbers from -1/2 to 1/2, which has almost a normal distribution, of
+     * standard deviation 1.  This needs no mathematical library, whose last
+     * digits may differ between hosts.
      */
 
     hash = ngx_mcds_visitors_fnv(NGX_MCDS_FNV_BASIS, key);
@@ -311,8 +312,8 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
     if (result->rc == NGX_MCDS_NOT_STORED) {
 
         /*
-         * another worker has counted the visitor: ask memcached for the time to
-         * live of the item that shows that the visitor was counted
+         * the visitor was counted already: ask memcached for the time to live
+         * of the item that shows that the visitor was counted
          */
 
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
