@@ -83,7 +83,9 @@ typedef enum {
                                      is a member of the JSON, and a value of
                                      the metric's label */
     NGX_HTTP_MCDS_STATUS_REASONS, /* in a table of statistics, a row that shows
-                                     the numbers of requests by reason:
+                                     how many requests a cache handled, or how
+                                     many responses it did not store, for each
+                                     reason, such as "no-store":
                                      sums[index + i] for ngx_mcds_reasons[i];
                                      numbers that are 0 are left out */
     NGX_HTTP_MCDS_STATUS_TIME,    /* in a table of statistics, a row that shows
@@ -98,8 +100,8 @@ typedef enum {
 
 typedef struct {
     ngx_str_t                name;      /* the name of a number in the
-                                           statistics; an empty name ends the
-                                           array of numbers */
+                                           statistics; an empty name ends an
+                                           array of such fields */
     ngx_uint_t               index;
 } ngx_http_mcds_status_field_t;
 
@@ -191,10 +193,10 @@ ngx_uint_t ngx_http_mcds_status_format(ngx_str_t *word);
 
 /*
  * Returns the format of the statistics in the response to a request: the format
- * that the request's argument "format" names; if the request has no such
- * argument, fixed, the format of the directive mcds_status, or, if fixed is
- * AUTO, the format by the header Accept (RFC 9110, 12.5.1).  NONE: the format
- * is unknown, or the directive does not allow it.
+ * that the request's argument "format" names, or NONE if this format is unknown
+ * or the directive mcds_status does not allow it.  Without this argument, the
+ * format is "fixed", the format of the directive; if "fixed" is AUTO, it is the
+ * format that the header Accept prefers (RFC 9110, 12.5.1).
  */
 
 ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,

@@ -49,7 +49,8 @@ static ngx_str_t  ngx_http_mcds_status_words[] = {
 static struct {
     ngx_str_t    type;
     char        *version;               /* value of the parameter "version" that
-                                           the media range must have, or NULL */
+                                           the media range must have; NULL: any
+                                           or none */
     ngx_uint_t   format;
 } ngx_http_mcds_status_ranges[] = {
     { ngx_string("application/json"), NULL, NGX_HTTP_MCDS_STATUS_JSON },

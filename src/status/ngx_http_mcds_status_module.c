@@ -19,7 +19,8 @@ typedef struct {
     ngx_uint_t                format;   /* the only format in which the location
                                            shows statistics, or
                                            NGX_HTTP_MCDS_STATUS_AUTO */
-    ngx_array_t              *hosts;    /* other hosts of the site, array of
+    ngx_array_t              *hosts;    /* other hosts whose statistics the HTML
+                                           page shows, array of
                                            ngx_http_mcds_status_host_t */
     ngx_http_mcds_place_t     host_place;
 } ngx_http_mcds_status_conf_t;
