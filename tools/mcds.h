@@ -60,16 +60,17 @@
 
 
 typedef struct {
-    char             *conf;       /* file of nginx's configuration, or the
-                                     value of the option --servers */
+    char             *conf;       /* name of nginx's configuration file; if
+                                     --servers is given, the value of that
+                                     option, for error messages */
     char             *servers;    /* the value of the option --servers: a list
-                                     of memcached servers, or a libmemcached
-                                     string; NULL: not given */
+                                     of memcached servers, or a configuration
+                                     string of libmemcached; NULL: not given */
     char             *prefix;
     char             *pool;       /* the value of the option --pool; NULL: not
                                      given */
-    char             *site;       /* the value of the option --site; NULL: not
-                                     given */
+    char             *site;       /* the value of the option --site, as in
+                                     mcds_cache_site; NULL: not given */
     ngx_uint_t        json;
     ngx_msec_t        timeout;
 
@@ -77,7 +78,7 @@ typedef struct {
                                      options --key */
     ngx_array_t       tags;
     ngx_array_t       hosts;
-    ngx_array_t       hmac;       /* array of ngx_str_t: the files of the
+    ngx_array_t       hmac;       /* array of ngx_str_t: the file names in the
                                      options --hmac-key-file */
     ngx_array_t       headers;    /* array of ngx_str_t: the values of the
                                      options --header, "Name: value" */
@@ -105,7 +106,8 @@ typedef struct {
     ngx_msec_t        chunk;
     ngx_uint_t        chunks;
     ngx_uint_t        command;    /* index of the command's first argument
-                                     after "--"; 0: there is no "--" */
+                                     after "--"; 0: there is no "--" between
+                                     arguments */
 } mcds_options_t;
 
 
@@ -240,20 +242,23 @@ void mcds_site_read(mcds_t *m);
 
 
 /*
- * Sets m->pool, the pool of memcached servers, for a command about a name, such
- * as that of a log: to the pool that the directives with this name use in
- * nginx's configuration.  directives: the directives' names, separated by
- * spaces.  If name is NULL, the directives may have any name.  Ends the tool if
- * the pool is not unique.
+ * Sets m->pool, the pool of memcached servers, for a command about a named
+ * object, such as a log.  It is the pool of the option --pool, or the pool that
+ * the directives for this object use in nginx's configuration: those that are
+ * one of "directives" (separated by spaces) and have the object's name as their
+ * first argument; name NULL: any argument, or none.  Ends the tool if the pool
+ * is not unique.
  */
 
 void mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name);
 
 
 /*
- * Sets m->pool, the pool of memcached servers, for a command about the key of a
- * counter: to the pool that the directives which count the key use in nginx's
- * configuration.  Ends the tool if the pool is not unique.
+ * Sets m->pool, the pool of memcached servers, for a command about a counter's
+ * key.  It is the pool of the option --pool, or the pool that the directives
+ * for this counter use in nginx's configuration: those that are one of
+ * "directives" (separated by spaces) and whose counters may have this key.
+ * Ends the tool if the pool is not unique.
  */
 
 void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
@@ -272,10 +277,11 @@ mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
 
 /*
  * Returns the next directive in nginx's configuration, from index *i on, that
- * is one of "directives" (names, separated by spaces) and counts the counter
- * with this key.  If exact is 1, the directive has just this key; otherwise a
- * variable in its "key=" or "prefix=" may have any value.  Advances *i and
- * returns NULL as mcds_site_find() does.
+ * is one of "directives" (names, separated by spaces) and whose counters may
+ * have this key.  exact 1: its "key=" is the key itself; exact 0: the key
+ * matches its "key=", or begins with its "prefix=", where a variable may have
+ * any value.  Sets *i to the index after the directive.  Returns NULL if there
+ * is no such directive.
  */
 
 mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
@@ -317,7 +323,8 @@ typedef struct {
     uint64_t           cas;
     int64_t            ttl;
     ngx_str_t          text;      /* the value of the item that was read */
-    ngx_mcds_value_t  *value;     /* the memory that contains text, or NULL */
+    ngx_mcds_value_t  *value;     /* the memory of the field "text"; NULL: the
+                                     operation has read no value */
 } mcds_answer_t;
 
 
@@ -348,7 +355,7 @@ void mcds_wait(ngx_uint_t *done);
  */
 void mcds_settle(mcds_t *m);
 
-/* Returns the name of the memcached server that stores a key. */
+/* Returns the name of the memcached server that stores the key in req. */
 ngx_str_t *mcds_server(mcds_t *m, ngx_mcds_request_t *req);
 
 

@@ -256,8 +256,8 @@ mcds_check_distribution(ngx_mcds_pool_t *pool)
     }
 
     /*
-     * a libmemcached string in nginx's configuration may distribute keys to the
-     * servers otherwise than pool->distribution says
+     * the directive "libmemcached" of a pool, a string that configures the
+     * library, may set another distribution of keys than pool->distribution
      */
 
     switch (memcached_behavior_get_distribution(pool->memcached)) {
@@ -338,8 +338,8 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
 
 
 /*
- * returns the reason why a connection to a memcached server failed, which the
- * result code rc does not tell, as a JSON string
+ * returns, as a JSON string, why a connection to a memcached server failed; the
+ * result code rc alone does not always tell the reason
  */
 
 static json_t *
@@ -743,8 +743,8 @@ mcds_bench(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
 
 /*
- * prints the results of the benchmark for people: a row for each kind of
- * operation
+ * adds the benchmark's results for one server, o, to the list that the tool
+ * prints as text: a row for each kind of operation
  */
 
 static void

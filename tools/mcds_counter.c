@@ -270,9 +270,9 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 
 
 /*
- * removes nginx's mark (the time of creation, as a time to live in memcached)
- * from a counter that the tool has decreased: a host that has counted more
- * would raise the marked counter to its own number again
+ * removes nginx's mark, an expiry that encodes the time of creation, from a
+ * counter that the tool has decreased: nginx would raise a counter with a mark
+ * to the larger number that nginx still has in its shared memory
  */
 
 static void
@@ -398,8 +398,8 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
     mcds_counter_slots(m, directive, window, slots);
 
     /*
-     * by default, mcds_counter_top divides the window into the largest number
-     * of slots of time, up to 24, that divides it
+     * by default, mcds_counter_top has the largest number of slots of time, at
+     * most 24, for which each slot is a whole number of seconds long
      */
 
     if (*slots == 0) {
@@ -416,8 +416,8 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 
 
 /*
- * sets the window and the number of slots of time that divide it from --window
- * and --slots, or else from nginx's directive; otherwise leaves the defaults
+ * sets the window and its number of slots of time to the values of --window and
+ * --slots, or else of nginx's directive; without these, leaves the defaults
  */
 
 static void
@@ -460,9 +460,9 @@ mcds_counter_slots(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 
 /*
  * Finds the directive mcds_visitor_counter that counts this key: one with just
- * this key or else, of those that may have it, the one whose key begins with
- * the longest text before a variable.  Ends the tool if several directives are
- * equally suitable, and differ in the window or the slots.
+ * this key or else, of the directives whose variables may result in this key,
+ * the one with the longest text before its first variable.  Ends the tool if
+ * several directives are equally suitable, and differ in the window or slots.
  */
 
 static mcds_directive_t *

@@ -180,9 +180,9 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
 
 
 /*
- * The tool does not know whether nginx's configuration demands a signature for
- * a page.  So a page without a signature is checked only if --hmac-key-file is
- * given.
+ * Returns "secrets", the keys that check a page's signature, or NULL, for no
+ * check, if the page has no signature and --hmac-key-file is not given: the
+ * tool does not know whether nginx's configuration demands a signature.
  */
 
 ngx_array_t *
@@ -379,9 +379,9 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
     age = (int64_t) (now - entry->created);
 
     /*
-     * a page with variants is stored as a list of the headers by which it
-     * varies, which has no age: it stores the times between its last purges in
-     * the fields "age" and "took"
+     * a page with variants is stored as a list of the headers by which the page
+     * varies; the list has no age: its fields "age" and "took" are the times
+     * between the last purges of the page
      */
 
     before = (entry->kind == NGX_MCDS_ENTRY_VARY)

@@ -91,8 +91,10 @@ ngx_uint_t mcds_get_by_route(ngx_str_t *names);
 
 
 /*
- * Computes the hash of the variant that a request with the headers of --header
- * gets; route: the page's hash of the location and URI, or NULL.
+ * Computes the hash, of NGX_MCDS_VARIANT_LEN bytes, of the variant that a
+ * request with the headers of --header gets.  names: the names of the headers
+ * that the page varies by, separated by commas; route: the hash of the location
+ * and URI in hexadecimal, or NULL if the page does not vary by them.
  */
 
 void mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route,

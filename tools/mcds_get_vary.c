@@ -96,8 +96,8 @@ mcds_get_by_route(ngx_str_t *names)
 
 /*
  * adds a stored variant of a page to the JSON list if the headers of --header
- * match it.  The tool does not know the location and URI that nginx would
- * choose, and takes those of the variant, whose hash is stored with it.
+ * match the variant.  The tool does not know the location and URI that nginx
+ * would choose, and uses the hash of both that is stored with the variant.
  */
 
 static void

@@ -11,7 +11,8 @@
 
 
 /*
- * the parts of a URL, which has the form of the key that pages have by default
+ * the parts of a URL such as http://example.com/a?b=c; "key" is the whole URL,
+ * which is the key of the page by default
  */
 
 typedef struct {

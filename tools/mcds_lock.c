@@ -137,8 +137,8 @@ mcds_lock_done(void *data, ngx_mcds_lock_state_t *state)
 
 
 /*
- * takes a lock away from the owner that memcached has for it now; an owner that
- * gets the lock meanwhile keeps it
+ * reads the owner of a lock, and then releases the lock only if it still has
+ * this owner: an owner that gets the lock between these two steps keeps it
  */
 
 static void

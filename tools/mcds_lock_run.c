@@ -402,7 +402,8 @@ mcds_run_lost(mcds_run_t *run)
 
 /*
  * releases the lock of "lock run" when the command has ended, unless another
- * owner has the lock by now
+ * owner has the lock by now; returns the exit code of the tool: MCDS_RUN_LOST
+ * if the lock was lost, otherwise the exit code of the command
  */
 
 static int

@@ -13,7 +13,10 @@
 #include "ngx_mcds_log_read.h"
 
 
-/* defaults of the parameters of the directive mcds_log */
+/*
+ * defaults of the parameters of mcds_log: milliseconds of a chunk (an interval
+ * of time), number of chunks that the log keeps, maximum bytes of an item
+ */
 #define MCDS_LOG_CHUNK            10000
 #define MCDS_LOG_CHUNKS           30
 #define MCDS_LOG_MAX_CHUNK        (128 * 1024)

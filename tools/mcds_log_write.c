@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds log write: writes lines to the log of all hosts, with the code of a
- * worker.
+ * mcds log write: writes lines to a log that all hosts share, with the same
+ * functions as nginx's workers.
  */
 
 
@@ -38,15 +38,15 @@ typedef struct {
                                          the moment */
     ngx_event_t             event;
     ngx_msec_t              end;
-    uint64_t                lines;    /* number of log lines that were given to
-                                         the log's writer */
+    uint64_t                lines;    /* number of log lines that were passed
+                                         to ngx_mcds_log_line() */
     ngx_uint_t              cut;
     size_t                  ahead;
     ngx_uint_t              done;
     unsigned                eof:1;
 
-    size_t                  len;      /* bytes of the last line of standard
-                                         input, which is not complete yet */
+    size_t                  len;      /* bytes of the incomplete line that was
+                                         read last from standard input */
     u_char                  line[NGX_MCDS_LOG_LINE];
 } mcds_write_t;
 
@@ -368,8 +368,8 @@ mcds_write_end(mcds_write_t *w)
     ngx_mcds_log_close(w->writer);
 
     /*
-     * waits until memcached has also incremented the stored total size of the
-     * log's lines, by which other writers find an item with room
+     * waits until memcached has also added the bytes of the lines to the log's
+     * size, by which other processes choose the item that they append to
      */
 
     mcds_settle(w->m);

@@ -14,8 +14,8 @@
 
 
 /*
- * how well a server_name matches the host of a URL: one of these kinds, plus,
- * for a wildcard, its length
+ * how well a server_name matches a URL's host: EXACT, HEAD ("*.name") or TAIL
+ * ("name.*"); the length of a wildcard name, at most LEN, is added
  */
 #define MCDS_PAGE_LEN             0xffff
 
@@ -25,8 +25,8 @@
 
 
 /*
- * a site (server{} blocks with the same mcds_cache_site, which share pages) in
- * one pool, which may have the page of a URL or key
+ * a place where the page of a URL or key may be stored: a site (the server{}
+ * blocks with the same mcds_cache_site, which share pages) in one pool
  */
 
 typedef struct {
@@ -128,8 +128,8 @@ mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
 
 
 /*
- * probes the servers of each pool with "eject" that has one of the pages: the
- * tool considers a server up until the server fails
+ * if one of the pages is in a pool with "eject", probes the pool's servers:
+ * only after a server has failed does another server stand in for it
  */
 
 static void
@@ -476,10 +476,9 @@ mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url)
 
 
 /*
- * Looks for server{} blocks that may get the request for a URL among those that
- * listen on a port.  If "any" is 1, no server{} block listens on the URL's own
- * port: this port is tried in its place, and an IP address in the URL is
- * ignored.
+ * Adds to c the server{} blocks that listen on "port" and may get the request
+ * for a URL.  If "any" is 1, no block that caches pages was found on the URL's
+ * own port: "port" is tried instead, and an IP address in the URL is ignored.
  */
 
 static void

@@ -19,20 +19,21 @@ typedef struct {
     ngx_str_t         name;       /* name of the page in memcached, with its
                                      site: "<site>key" */
     ngx_mcds_pool_t  *pool;
-    char             *why;        /* the reason why nginx may store the URL
+    char             *why;        /* the reason why nginx may store the page
                                      under another key, or NULL */
 } mcds_page_t;
 
 
 /*
  * Returns the pages of n URLs and of all --key, an array of mcds_page_t.  Ends
- * the tool with a list of sites if several may have a page.  Probes the servers
- * of the pages' pools with "eject": other servers stand in for those that are
- * down.
+ * the tool with a list of sites if several may have a page.  If a page's pool
+ * has "eject", probes the pool's servers: other servers stand in for those that
+ * are down.
  *
- * The server{} block of a URL is chosen among those that cache pages as nginx
- * does: by its port, then by its host.  If none of these blocks listens on the
- * port, nginx is behind a load balancer, and the host alone decides.
+ * For a URL, only the server{} blocks that cache pages are considered.  As in
+ * nginx, the URL's port chooses among them, then its host.  If none of these
+ * blocks listens on the port, nginx is assumed to be behind a load balancer,
+ * and the host alone decides.
  */
 
 ngx_array_t *mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n);

@@ -163,11 +163,12 @@ mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
 
 
 /*
- * Returns the keys of mcds_cache_hmac_key by which a purge signs the page that
- * it changes.  The tool does not know which pages nginx's configuration wants
- * signed.  So a page with a signature is signed again, with the key that
- * matches.  A key of --hmac-key-file applies to all pages: a page that it has
- * not signed is deleted, as nginx does.
+ * Returns those of the secrets (keys of mcds_cache_hmac_key) with which a purge
+ * checks the page under "key" and signs it again.  The tool does not know
+ * whether nginx wants this page signed, so it returns the secret that matches
+ * the page's signature, all secrets if none matches, or NULL if the page has no
+ * signature or cannot be read.  Secrets of --hmac-key-file apply to all pages:
+ * as nginx does, the purge deletes a page that none of these has signed.
  */
 
 static ngx_array_t *

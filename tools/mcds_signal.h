@@ -20,7 +20,7 @@
 typedef void (*mcds_signal_pt)(void *data, int signo, ngx_uint_t sent);
 
 
-/* Sets the handler of signals; called before mcds_signal_catch(). */
+/* Sets the handler of signals; call this before mcds_signal_catch(). */
 
 void mcds_signal_begin(mcds_signal_pt handler, void *data);
 
@@ -34,7 +34,7 @@ void mcds_signal_begin(mcds_signal_pt handler, void *data);
 void mcds_signal_catch(int signo);
 
 
-/* Returns 1 if the signal is ignored. */
+/* Returns 1 if this process ignores the signal (SIG_IGN). */
 
 ngx_uint_t mcds_signal_ignored(int signo);
 

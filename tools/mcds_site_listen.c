@@ -26,7 +26,8 @@ typedef struct {
     ngx_int_t      quic;      /* MCDS_LISTEN_QUIC if the "listen" has "quic", or
                                  0 */
     ngx_uint_t     is_default;
-    ngx_uint_t     other;     /* 1: the "listen" is not for plain HTTP */
+    ngx_uint_t     other;     /* 1: no plain HTTP, the "listen" has "ssl",
+                                 "quic" or "proxy_protocol" */
     ngx_int_t      first;     /* first and last port of the "listen" */
     ngx_int_t      last;
 } mcds_listen_t;

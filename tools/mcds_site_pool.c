@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Chooses the pool of a command: the pool of the directives with the name, or
- * the key, on the command line.
+ * Chooses the pool of a command: the pool that nginx's directives use for the
+ * name, such as that of a log, or for the counter's key on the command line.
  */
 
 
@@ -41,8 +41,8 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
     }
 
     /*
-     * if all directives with the name that the command is about use the same
-     * pool of memcached servers, the command uses this pool, too
+     * if all of the directives with the argument "name", such as a log's name,
+     * use the same pool of memcached servers, the command uses this pool, too
      */
 
     i = 0;
@@ -327,8 +327,8 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
 
 /*
  * returns 1 if the key of a counter matches the text of a directive, in which a
- * variable stands for any characters; with "begin", it suffices that the key
- * begins with such a text
+ * variable stands for any characters; if "begin" is 1, the text is a prefix,
+ * which needs to match only the beginning of the key
  */
 
 static ngx_uint_t

@@ -14,8 +14,8 @@
 
 
 /*
- * the number of requests from which the command "status" judges the hit ratio
- * of a cache, and the percentage below which it reports a low ratio
+ * the command "status" reports a low hit ratio if a cache has had at least this
+ * number of requests and has served less than this percentage of them
  */
 #define MCDS_STATUS_REQUESTS      1000
 #define MCDS_STATUS_LOW           10
@@ -661,8 +661,8 @@ mcds_watch_rates(json_t *before, json_t *now)
 
 
 /*
- * by how much a sum of the statistics has grown in a second; a sum that has
- * decreased, after a restart of nginx, counts as no change
+ * the growth per second of a sum of the statistics; a sum that has decreased,
+ * after a restart of nginx, counts as no change
  */
 
 static double

@@ -145,8 +145,8 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
 
 /*
- * rejects the name of an element that nginx would not add to a table; such
- * names can still be removed, since other programs may have added them
+ * rejects a name under which nginx would add no element to a table; elements
+ * with such names, which other programs may have added, can still be removed
  */
 
 static void

@@ -79,8 +79,8 @@ ngx_tool_conf_open(ngx_conf_t *cf, ngx_str_t *path)
     (void) close(fd);
 
     /*
-     * the whole file of the configuration is in the buffer, so that
-     * ngx_conf_read_token() must not read more
+     * this size and offset tell ngx_conf_read_token() that the whole file is in
+     * the buffer, so it reads no more from the file
      */
 
     cf->conf_file->file.info.st_size = b->last - b->start;
@@ -234,8 +234,8 @@ ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b)
 
 
 /*
- * returns the length of the start of a long string of Lua at p: "[[", "[=[" and
- * so on; 0 if no long string starts there
+ * returns the length of the bracket at p that starts a long string of Lua, "[["
+ * or "[=[" and so on, if ch is '[', or ends it, if ch is ']'; 0: none is there
  */
 
 static size_t
