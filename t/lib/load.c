@@ -408,7 +408,10 @@ read_answer(client_t *c)
 
         if (!c->active) {
 
-            /* the server has closed a connection without a pending request */
+            /*
+             * without a pending request, the server has closed the connection
+             * or sent bytes
+             */
 
             done(c);
             return;

@@ -14,8 +14,8 @@
  * Look-ups of users and hosts never fail, as libc does not survive a failed
  * allocation there.
  *
- * With the address sanitizer nothing is counted, as the sizes of its own
- * allocations are unknown.
+ * With the address sanitizer live allocations are not counted, as the sizes of
+ * its own allocations are unknown.
  */
 
 
@@ -49,8 +49,9 @@ typedef struct {
     volatile int64_t   bytes;
     volatile uint64_t  later;          /* number of the memory allocation that
                                           will fail in child processes */
-    volatile uint64_t  trim;           /* 1: the process returns free memory to
-                                          the kernel */
+    volatile uint64_t  trim;           /* a test sets 1: the next free() returns
+                                          free memory to the kernel, and sets
+                                          0 */
 } memory_t;
 
 

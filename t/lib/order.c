@@ -15,9 +15,11 @@
  * Handlers of phases are in the order in which nginx runs them, all others in
  * the order in which they were added: the last header filter runs first.
  *
- * The names of functions are in the symbol tables of the files.  A filter keeps
- * the next filter in a variable of its source file; a request with the address
- * of that variable as its argument, in hex, is answered with
+ * An <address> is that of a function, whose name is in the symbol table of the
+ * file; <base> is the address at which the file is loaded.  A filter keeps the
+ * address of the next filter in a variable of its source file: a request with
+ * the address of that variable as its argument, in hex, is answered with the
+ * address of the next filter:
  *
  *     read <address>
  */

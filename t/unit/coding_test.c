@@ -157,7 +157,10 @@ test_broken(ngx_uint_t coding)
 
     for (i = 0; i < coded.len; i++) {
 
-        /* an exact copy of the cut body, so that a read beyond it is noticed */
+        /*
+         * a copy of the first i bytes; realloc() drops the spare byte, so that
+         * a read beyond the copy is noticed
+         */
 
         less.len = i;
         less.data = malloc(i + 1);
@@ -409,7 +412,7 @@ encode(ngx_uint_t coding, u_char *p, size_t len, size_t step)
 
 
 /*
- * Decodes a body in pieces of "step" bytes, each into a new buffer of "room"
+ * Decodes a body, taken in pieces of "step" bytes, into new buffers of "room"
  * bytes.
  */
 

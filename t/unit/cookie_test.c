@@ -25,7 +25,8 @@ static void show(ngx_uint_t good, ngx_uint_t yes, const char *line,
 
 
 typedef struct {
-    const char  *names;           /* names of cookies, separated by spaces */
+    const char  *names;           /* cookie names to look for in "line",
+                                     separated by spaces */
     const char  *line;
     size_t       len;
     ngx_uint_t   named;
@@ -109,7 +110,10 @@ test_names(void)
 }
 
 
-/* Names of session cookies inside of another cookie's value. */
+/*
+ * A name inside of another cookie's value is found only where some application
+ * begins a cookie.
+ */
 
 static void
 test_values(void)

@@ -77,8 +77,8 @@ ngx_rbtree_delete(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
 
 
 /*
- * replaces the code that raises counters: no earlier value is known, so that no
- * value has to be raised
+ * replace the code that raises a counter to its last known value after
+ * memcached has lost the counter: these functions raise none
  */
 
 ngx_int_t
@@ -469,8 +469,8 @@ test_order(void)
 
 
 /*
- * If one turn of the event loop has many increments, they wait for more
- * increments in the next turns.
+ * If one turn of the event loop has many increments of the same counters, the
+ * worker delays them, and sends them with those of the next turns.
  */
 
 static void

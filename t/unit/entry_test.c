@@ -195,10 +195,7 @@ test_crc_same(void)
         data[i] = (u_char) pseudo_random();
     }
 
-    /*
-     * all lengths around the block sizes of the checksum code, at each
-     * alignment
-     */
+    /* many lengths and alignments: the checksum code has two block sizes */
 
     for (len = 0; len < 8000; len += (len < 1000) ? 1 : 61) {
         at = len % 9;
@@ -335,7 +332,7 @@ test_round_trip(void)
     free(data);
     ngx_mcds_value_unref(value);
 
-    /* a page without a body and headers, whose strings may be NULL */
+    /* a page without a body and headers: entry.headers.data may be NULL */
 
     ngx_str_null(&entry.headers);
 
@@ -370,7 +367,8 @@ test_round_trip(void)
     ngx_mcds_value_unref(value);
 
     /*
-     * 96 bytes of a body in 3 parts: each part but the last has 32 to 47 bytes
+     * 96 bytes of a body in 3 parts: an entry is read only if the length of a
+     * part (the last may be shorter) is 32 to 47 bytes
      */
 
     for (part = 0; part < 100; part++) {
@@ -1096,7 +1094,7 @@ test_key(void)
 
     key.data = exact(page_key.data, page_key.len);
 
-    /* a prefix of the page's key, and the key with one byte changed */
+    /* a prefix of the page's key, or the key with a byte changed, is refused */
 
     for (i = 0; i < page_key.len; i++) {
         key.len = i;

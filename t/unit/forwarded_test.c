@@ -192,8 +192,9 @@ test_texts(void)
 
 
 /*
- * Random headers "Forwarded": the text of each for the cache key fits into its
- * buffer, and some headers, but not most, agree with the request.
+ * Random values of the header "Forwarded": the text that represents a value in
+ * the cache key fits into its buffer; and some values, but not most, agree with
+ * the host and the scheme of the request.
  */
 
 static void

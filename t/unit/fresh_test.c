@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which responses are stored, and for how long; the uses of a stored page; and
- * its age.
+ * Which responses are stored, and for how long; whether a stored page may be
+ * served, fresh or stale; and the age of a stored page.
  */
 
 
@@ -40,8 +40,8 @@
 #define VARY       0x0080
 #define ENCODED    0x0100
 #define AUTH       0x0200
-#define ASKS       0x0400               /* each request can revalidate the
-                                           page */
+#define ASKS       0x0400               /* no-cache does not forbid storing:
+                                           each request revalidates the page */
 
 /* directives of a parsed Cache-Control, as bits */
 
@@ -530,7 +530,10 @@ static state_row_t  state_rows[] = {
     { NEVER, 30000, UNSET, 0, 29999, NGX_MCDS_STALE_USABLE },
     { NEVER, 30000, UNSET, 0, 30000, NGX_MCDS_STALE_UNUSABLE },
 
-    /* stale-while-revalidate replaces the time for updates (1st field) */
+    /*
+     * stale-while-revalidate (3rd field) replaces the time for updates in the
+     * background (1st field)
+     */
 
     { 60000, NEVER, 10, 0, 0, NGX_MCDS_STALE_USABLE },
     { 60000, NEVER, 10, 0, 9999, NGX_MCDS_STALE_USABLE },
@@ -613,8 +616,9 @@ test_control(void)
 
 
 /*
- * Each byte after a directive of Cache-Control: no byte hides or changes the
- * directive without an error.
+ * Each byte after the name of a directive of Cache-Control: a space, a tab and
+ * a comma end the name, a byte that a name can have makes another name, and any
+ * other byte is an error.
  */
 
 static void
@@ -957,8 +961,9 @@ test_decide_statuses(void)
 
 
 /*
- * A response of any final status is stored if it has a lifetime, unless the
- * status depends on the request; Set-Cookie prevents this in all cases.
+ * With "origin" in mcds_cache_valid, a response of any final status is stored
+ * if the origin sets its lifetime.  The exceptions are 206, 304, 511 and errors
+ * that depend on the request, such as 416.
  */
 
 static void
@@ -1000,8 +1005,8 @@ test_decide_origin(void)
         }
 
         /*
-         * a 403 with must-understand is not stored; nor is an error, other than
-         * 404 and 410, that is "public", but has no lifetime
+         * a 403 with must-understand is not stored; without a lifetime, even a
+         * "public" error is refused for its status, except 404 and 410
          */
 
         parse(&response.cc, "max-age=60, must-understand");

@@ -499,7 +499,10 @@ publish(ngx_uint_t n)
 }
 
 
-/* Reads the hot keys of all workers into "keys", as worker 0 shows them. */
+/*
+ * Reads the hot keys of all workers into "keys", as worker 0 shows them.
+ * Returns the number of keys.
+ */
 
 static ngx_uint_t
 read_all(void)

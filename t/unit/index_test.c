@@ -323,7 +323,8 @@ any(void)
 
 
 /*
- * Keys of different lengths may have the same hash, and hashes the same bucket.
+ * Gives a node a random key, hash and size.  Keys of different lengths may have
+ * the same hash, and different hashes the same bucket.
  */
 
 static void

@@ -489,7 +489,7 @@ test_distinct(void)
 
 /*
  * Builds a key from copies of its parts in memory of exactly their lengths, so
- * that a sanitizer notices a read beyond their ends.
+ * that a sanitizer notices a read beyond their ends.  Returns the key's length.
  */
 
 static ngx_uint_t

@@ -65,7 +65,10 @@ test_lost(ngx_uint_t n)
 
     ok(kept == ROOM, "copy %d: all copies are there", (int) n);
 
-    /* removes a copy from its bucket alone, as a killed worker leaves it */
+    /*
+     * removes the copy of page n from its hash bucket, but not from the queue
+     * of all copies, as a killed worker leaves it
+     */
 
     make_id(id, n);
     link = ngx_mcds_local_find(local, id);
@@ -136,7 +139,7 @@ make_id(u_char *id, ngx_uint_t n)
 }
 
 
-/* replaces nginx's allocation: shared memory has room for ROOM copies */
+/* replaces nginx's allocation: shared memory has room for ROOM page copies */
 
 void *
 ngx_slab_alloc_locked(ngx_slab_pool_t *shpool, size_t size)

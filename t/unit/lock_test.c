@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The item of a lock in memcached, the numbers of a lock's owners, and the
- * delays of requests that wait for a lock.
+ * The item of a lock in memcached, the names and fencing tokens of a lock's
+ * owners, and the delays of requests that wait for a lock.
  */
 
 

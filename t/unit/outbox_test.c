@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * The outbox (shared memory for known numbers and unsent sums of counters)
- * compared with a model.  Its memory is bounded without losing sums, and the
- * outbox stays consistent when a process is killed while changing it.
+ * The outbox (shared memory for the last known values of counters, and for the
+ * unsent sums of their changes) compared with a model.  Its memory is bounded
+ * without losing sums, and the outbox stays consistent when a process is killed
+ * while changing it.
  */
 
 
@@ -165,8 +166,8 @@ test_known(void)
 
 
 /*
- * If more numbers of counters are learned than the outbox has room for, it
- * forgets those that were not learned again for the longest time.
+ * If the outbox receives the values of more counters than it has room for, it
+ * forgets the values that it received the longest time ago.
  */
 
 static void
@@ -257,7 +258,10 @@ test_sums(void)
 }
 
 
-/* an unsent sum has a minimum and a maximum; a change beyond is refused */
+/*
+ * the unsent sum of a counter's changes has a minimum and a maximum; a change
+ * that would exceed one of them is refused
+ */
 
 static void
 test_huge(void)
@@ -423,7 +427,7 @@ test_batches(void)
 
         ngx_mcds_outbox_ack(outbox, a, a->batch - 1);
 
-        /* another worker sends the same batch of counts again */
+        /* another worker sends the same batch again, without these counts */
 
         added += 3;
         (void) add(a, ngx_random() % KEYS, 3);
@@ -758,8 +762,8 @@ child(progress_t *progress)
 
 
 /*
- * Checks that each slot of the outbox is in one list at most, and that the
- * number of free slots is right.
+ * Returns 1 if each slot of the outbox is in one list at most, and the list of
+ * free slots has at least as many slots as outbox->nfree tells; otherwise 0.
  */
 
 static ngx_uint_t

@@ -198,7 +198,10 @@ build(const char *data)
 }
 
 
-/* Reads an exact copy of a part, so that a read beyond its end is noticed. */
+/*
+ * Reads an exact copy of a part of a page's body, so that a sanitizer notices a
+ * read beyond the end of the copy.
+ */
 
 static ngx_int_t
 read_exact(const u_char *data, size_t len, size_t expected)

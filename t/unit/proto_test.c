@@ -602,8 +602,8 @@ test_replies(void)
 
 
 /*
- * Parses each reply from a buffer with its first bytes, from none to all, in
- * memory of exactly that size, and then with the start of another reply.
+ * Parses each reply, cut after each of its bytes, in memory that ends there;
+ * and the whole reply with a malformed line after it.
  */
 
 static void
@@ -816,7 +816,7 @@ test_long_lines(void)
 }
 
 
-/* The excerpt of a refused reply, which nginx writes to its error log. */
+/* The excerpt, for nginx's error log, of a reply that the parser refuses. */
 
 static void
 test_excerpts(void)
@@ -1042,7 +1042,8 @@ test_versions(void)
 
 /*
  * Encodes a command into memory of NGX_MCDS_MAX_COMMAND bytes, so that a
- * sanitizer notices a longer command, and copies it to line.
+ * sanitizer notices a longer command, and copies the encoded command to line.
+ * Returns the command's length.
  */
 
 static size_t

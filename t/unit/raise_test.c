@@ -3,9 +3,9 @@
  * Copyright (C) mcds authors
  *
  * The marks of counters: the mark of a counter is the expiry of its item, years
- * ahead, with the lower bits of the time when the counter was created.  Tests
- * the values of marks, the periods that marks cover, and the age of a counter
- * by its mark, with clocks that differ.
+ * ahead.  A mark is a fixed time plus the time of the counter's creation modulo
+ * about 194 days.  Tests the values of marks, expiries that are no marks, and
+ * the age of a counter by its mark, with clocks that differ.
  */
 
 
@@ -74,8 +74,8 @@ is(int64_t got, int64_t expected, char *name)
 
 
 /*
- * Returns the age of a counter as computed so many seconds after its creation,
- * if memcached's clock is ahead by skew.
+ * Returns the age of a counter as a host computes it so many seconds after the
+ * counter's creation, if the host's clock is ahead of memcached's by skew.
  */
 
 static int64_t

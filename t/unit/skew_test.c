@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Corrects the times of stored entries that come from hosts whose clocks are
- * ahead, or far behind.
+ * The correction of the times in stored entries that were written by hosts
+ * whose clocks are ahead of this host's clock.
  */
 
 
@@ -65,7 +65,10 @@ main(void)
     pass = NGX_MCDS_ENTRY_PASS;
     list = NGX_MCDS_ENTRY_VARY;
 
-    /* a page's times stay if they are in the past or at most 5 s ahead */
+    /*
+     * a page keeps its times if its creation is at most 5 s in the future; a
+     * list of variants always keeps its time of creation
+     */
 
     check(page, 0, 0, LIFE, 0, 0, LIFE, "now");
     check(page, 0, -LIFE, 0, 0, -LIFE, 0, "expired");
@@ -83,8 +86,8 @@ main(void)
     check(page, 0, 5001, LIFE + 5001, 1, -LIFE, 0, "seen again");
 
     /*
-     * a version of a page whose creation is in the future counts as created
-     * when the worker last saw another version of the page
+     * a new version of a page, created in the future, counts as created when
+     * the worker last saw the previous version of this page
      */
 
     check(page, 0, year, year + LIFE, 100, 1, LIFE + 1, "in a year");
@@ -133,14 +136,20 @@ main(void)
 
     check(page, 0, year, year + LIFE, 50, 50 - LIFE, 50, "set back");
 
-    /* a page with the largest time, and one with the largest lifetime */
+    /*
+     * a page created in the year 9999, and a page whose lifetime is longer than
+     * the time since the epoch
+     */
 
     check(page, 0, 253402300799000LL - NOW, 253402300799000LL - NOW + LIFE, 7,
           7 - LIFE, 7, "in 9999");
     check(page, 0, year, year + 2 * (int64_t) NOW, 6, 1 - (int64_t) NOW, 6,
           "a life longer than time");
 
-    /* pages and lists of variants whose time of purge is in the future */
+    /*
+     * in the entry of a purged page and in a list of variants, "expire" is the
+     * time of the purge: a purge in the future counts as a purge now
+     */
 
     check(page, NGX_MCDS_ENTRY_INVALID, 0, 3000, 1000, 0, 1000, "purged");
     check(page, NGX_MCDS_ENTRY_INVALID, 0, 3000, 4000, 0, 3000,

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memory of freed values, which a worker keeps for the next ones: it is
- * used again, blocks do not overlap, the sum is bounded, and unused memory is
- * freed.
+ * A worker keeps the memory of freed values for later values: the memory is
+ * used again, blocks do not overlap, the size of the kept memory is bounded,
+ * and unused memory is freed.
  */
 
 

@@ -201,7 +201,7 @@ test_gauges(void)
     flush(0, 0, 1);
     ok(totals()->pending == 5 && totals()->connections == 3, "written over");
 
-    /* a worker takes over the statistics of one that is still running */
+    /* a new worker takes the gauges of an old worker that still runs */
 
     ngx_pid = 999;
     ngx_mcds_stat_attach(&seen[2], 1);

@@ -68,8 +68,8 @@ static ngx_mcds_top_t   top = { NULL, ngx_string("t"), 60, 6, 100, 3, 5000,
                                 NULL, NULL };
 static sent_t           sent[SENT];
 static ngx_uint_t       nsent, calls;
-static ngx_uint_t       apart;         /* 1: the test itself runs each turn of
-                                          the event loop */
+static ngx_uint_t       apart;         /* 1: the test runs the event loop; 0:
+                                          answer() does after each reply */
 static ngx_log_t        test_log;
 
 

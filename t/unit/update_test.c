@@ -723,8 +723,9 @@ test_handler(void)
 
 
 /*
- * Writers add to one number, in any order, while the item is deleted at times.
- * No addition is lost, and none is counted twice.
+ * Writers add to the number in an item, in any order; at times, the test
+ * deletes the item.  Only a deletion loses additions, and no addition is
+ * counted twice.
  */
 
 static void

@@ -64,7 +64,7 @@ test_add(void)
            "list %u: %s", (unsigned) i, rows[i].list ? rows[i].list : "none");
     }
 
-    /* lists of names at the maximum length */
+    /* the longest list of names of headers, and a list one byte longer */
 
     value.data = malloc(NGX_MCDS_MAX_VARY_LEN + 1);
     memset(value.data, 'x', NGX_MCDS_MAX_VARY_LEN + 1);

@@ -22,7 +22,8 @@ typedef struct {
     ngx_uint_t           verb;
     ngx_uint_t           want;
     uint32_t             ttl;
-    char                 key[128];     /* key of the item, with suffix */
+    char                 key[128];     /* key of the item: the counter's key
+                                          and a suffix, such as ":99" */
     char                 text[32];
     ngx_mcds_handler_pt  handler;
     void                *data;
@@ -204,7 +205,7 @@ test_ttl(void)
         {
             ttl = ngx_mcds_visitors_ttl(&v, now);
 
-            /* the start of the slot after the last one that shows the item */
+            /* sums include the item until this time, the start of a slot */
             end = (ngx_mcds_visitors_slot(&v, now) + v.slots + more)
                   * length;
 

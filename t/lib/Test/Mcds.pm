@@ -349,8 +349,8 @@ our @EXPORT_OK = qw/ slurp tally /;
 my $root = abs_path(dirname(__FILE__) . '/../../..');
 my $current;
 
-# features that can be left out: a symbol that the module has with the feature,
-# and directives that need it
+# features that a build of mcds may lack: a symbol that the module has only with
+# the feature, and a regex for the directives that need the feature, or undef
 
 my %features = (
     compress => ['ngx_http_mcds_coding_filter_module',
@@ -830,7 +830,7 @@ EOT
 }
 
 
-# returns the output and errors of a program together; \$? is its exit code
+# returns the output and errors of a program together; $? is its wait status
 
 sub run {
     my ($self, @cmd) = @_;
@@ -1511,7 +1511,7 @@ sub alive {
 
 
 # the state of the process, a letter as in /proc/pid/stat: S if it sleeps, T if
-# SIGSTOP has stopped it; X, too, if there is no such process
+# SIGSTOP has stopped it, X if it is dead or there is no such process
 
 sub state {
     my ($pid) = @_;
@@ -1527,7 +1527,7 @@ sub stopped { return Test::Mcds::state($_[0]) =~ /[TZX]/ }
 
 
 # waits until no process holds a socket on a port of this test; returns a text
-# about each socket left.  A closed socket, in TIME_WAIT, has no inode
+# about each socket left, but for those in TIME_WAIT, which have no inode
 
 sub wait_sockets {
     my ($self, $seconds) = @_;

@@ -213,7 +213,8 @@ sub ended {
 
     my ($what, %got) = check($res->body(), uri => $r->{uri}, %{$r->{want}});
 
-    # a page must not be older, at the start of its request, than the limit
+    # the age of the page when the client's request began must not exceed the
+    # limit
 
     my $age = $c->{start} - ($got{at} // 0);
 

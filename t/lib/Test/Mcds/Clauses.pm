@@ -17,10 +17,10 @@ package Test::Mcds::Clauses;
 # The name of a statement is its section and, if the section has several, a
 # word.  The level is MUST, MUST NOT, SHOULD or SHOULD NOT, or "also" for a
 # statement that the RFC makes without one of these words, or leaves to caches.
-# A statement without "not" has rows, unless mcds deviates from it, or it is
-# about the way nginx handles any response; these two kinds are listed in
-# docs/cache.md, section "Departures from the RFCs", with the directive ("-" for
-# none).
+# "Words" is the statement in a few words, for the test's output.  A statement
+# without "not" has rows, unless mcds deviates from it, or it is about the way
+# nginx handles any response; these two kinds are listed in docs/cache.md,
+# section "Departures from the RFCs", with the directive ("-" for none).
 #
 #     [statements, demand, stored or not, headers of the response, more ...]
 #     [statements, demand, by => 'name of a test', has => 'text in it']
@@ -34,10 +34,10 @@ package Test::Mcds::Clauses;
 # origin's answer), method and request (headers) of the first request, at (a
 # location of $locations), life (seconds, of the stored page), check (a sub that
 # gets the second response, ways to send further requests, the first response
-# and the entry), and todo (why the check is known to fail).  The ways are get,
-# head, post and options, each a sub whose arguments are text to append to the
-# uri, and headers.  The origin reports in X-Request the conditions, ranges and
-# Authorization of a request.
+# and the stored page, decoded), and todo (why the check is known to fail).  The
+# ways are get, head, post and options, each a sub whose arguments are text to
+# append to the uri, and headers.  The origin reports in X-Request the
+# conditions, ranges and Authorization of a request.
 
 use warnings;
 use strict;

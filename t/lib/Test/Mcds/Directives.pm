@@ -11,7 +11,8 @@ package Test::Mcds::Directives;
 #     words    the kinds of the words; those from the number "least" on are
 #              optional
 #     more     the kind of further words, any number of them
-#     params   parameters: a right value and its kind, or none
+#     params   parameters, each with an accepted value and the kind of this
+#              value; [] if the parameter has no value
 #     long     0: a word may be of any length
 #     again    the directive may appear twice on a level
 #     block    the content of its block

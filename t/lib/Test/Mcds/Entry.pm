@@ -135,7 +135,8 @@ sub part_encode {
 sub key { '<>http://localhost' . shift }
 
 
-# the name of a page of a server{} without a name
+# the key of a page in memcached: a cache key without a site gets "<>", the
+# empty site of a server{} without a name, in front
 
 sub page_name {
     my ($key) = @_;

@@ -10,17 +10,18 @@ package Test::Mcds::Interop;
 #     $i->agree('ketama', sub { my ($set, $get, @servers) = @_; ... });
 #     $i->agree('ketama', sub { ... }, weights => 1);
 #
-# new() starts five memcacheds and a host with two pools for each name: one with
-# the servers alone, and one with weights.  A text that begins with "--" is a
-# configuration string of libmemcached, to which the servers are added.  With
-# unix => 1 the servers listen on sockets.
+# new() starts five memcacheds, the servers of all pools, and an nginx with two
+# pools for each key of the hash, one of them with weights of the servers.  The
+# value has the other directives of the two pools; a value that begins with "--"
+# is a configuration string of libmemcached, to which new() adds the servers.
+# With unix => 1 the servers listen on unix sockets.
 #
 # agree() calls the client with a hash of values to set, or undef, a list of
 # keys to get, and the list of servers, each { host, port, weight, address },
 # where a unix socket is a host with port 0; the client returns the values that
 # it got.  weights => 1: the client and the pool have weights; weights =>
 # 'theirs': only the client has weights, and ignores them.  without => sub: keys
-# for which the sub is true are left out.  as: the name in messages.
+# for which the sub returns true are not used.  as: the name in messages.
 
 use warnings;
 use strict;

@@ -11,12 +11,13 @@ package Test::Mcds::Jepsen;
 #                                     %%MC_0%% and so on are the ports of
 #                                     memcached for that host
 #     $site->crowd()                  starts the crowd
-#     $site->reader()                 reads the log continuously, from any host,
-#                                     and writes it to reader.history
+#     $site->reader()                 twice a second reads the new lines of the
+#                                     log (mcds_log_api) from a random host, and
+#                                     adds them to reader.history
 #     $site->crowd_ended()            the output of the crowd, once it has ended
 #     $site->finish()                 at the end reads the counters from each
-#                                     host, and the log from one host, and
-#                                     writes them to end.history
+#                                     host, and the log (mcds_log_api) from
+#                                     one host, and writes them to end.history
 #     $site->proxy(line)              a command for the proxy, see proxy.c
 #     $site->ahead(host, seconds)     moves the time of day of a host
 #     $site->hosts(), $site->memcached()  lists of the hosts and the memcached
@@ -223,8 +224,8 @@ sub crowd {
 }
 
 
-# starts a process that reads the log, each time from the last line on, into
-# reader.history: lines "R id host text"
+# starts a process that twice a second reads the new lines of the log from
+# mcds_log_api, and writes each to reader.history as "R id host text"
 
 sub reader {
     my ($self) = @_;
@@ -274,7 +275,8 @@ sub crowd_ended {
 
 
 # writes end.history: the counters of each host, as lines "N ..." as in
-# crowd.history, and the log, as lines "R id host text"
+# crowd.history, and the lines of the log that mcds_log_api returns, as
+# lines "R id host text"
 
 sub finish {
     my ($self) = @_;
@@ -321,8 +323,8 @@ sub finish {
 }
 
 
-# the maximum number of connections of a worker to one memcached; each pool may
-# have two
+# counts the open connections of each worker to each memcached, and returns the
+# largest number; each pool in a worker may have two
 
 sub most_connections {
     my ($self) = @_;

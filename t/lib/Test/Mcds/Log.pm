@@ -53,8 +53,9 @@ sub lines {
 }
 
 
-# all frames (batches of lines) of a log in memcached, in the order of the
-# items: { chunk, part, host, writer, seq, lines => [...], times => [...] }
+# all frames (batches of lines) of a log in memcached, sorted by the numbers in
+# the keys of their items, "name:chunk:part" or "name:chunk": { chunk, part,
+# host, writer, seq, lines => [...], times => [...] }
 
 sub frames {
     my ($m, $name) = @_;

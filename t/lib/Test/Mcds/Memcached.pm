@@ -49,7 +49,8 @@ sub up {
         for @more;
     push @args, @more;
 
-    # compares the pid, as another process may listen on the port
+    # waits until the statistics show the pid of the memcached started here, as
+    # another process may listen on the port
 
     $self->{pid} = $self->{test}->helper($self->{name}, sub {
         return $self->{mute} ? $self->reaches()

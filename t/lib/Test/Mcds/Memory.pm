@@ -118,7 +118,7 @@ sub quiet {
 
 
 # waits until the worker allocates no more memory in the background, unless the
-# chosen allocation has failed already
+# allocation that fail() chose has failed already
 
 sub _over {
     my ($self) = @_;

@@ -47,7 +47,8 @@ my %modes = (
 );
 
 
-# makes the mode of a name; without a name, configurations are not changed
+# returns the mode with this name; without a name, a mode that does not change
+# configurations
 
 sub new {
     my ($class, $name) = @_;
@@ -92,7 +93,7 @@ sub edit {
 }
 
 
-# those of the directives whose names do not occur in the text of a
+# returns those of @directives whose names do not occur in the text of a
 # configuration
 
 sub missing {

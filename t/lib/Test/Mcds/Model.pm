@@ -6,15 +6,16 @@ package Test::Mcds::Model;
 # cache to: sends random sequences of requests, and checks the answers by a
 # model of the RFC.  The model knows only the configuration of mcds.
 #
-#     $model = Test::Mcds::Model->new($t, { known => 1 })
+#     $model = Test::Mcds::Model->new($t, { cut => 1, .. })   ignores known
+#                             faults, whose names are in Judge.pm
 #     $model->try($seed)      the violations, shrunk: a list of { seed, case,
 #                             wrong, history }
 #     $model->shown($found)   one of them as text
 #     $model->sums()          statistics of the sequences so far, as text
 #     $model->{sum}           { sequences, requests, reused, .. }
 #
-# Known faults are ignored, see Judge.pm.  The model says which responses are
-# permitted; "reused" shows whether the cache is used at all.
+# The model says which responses are permitted; "reused" shows whether the cache
+# is used at all.
 
 use warnings;
 use strict;

@@ -161,7 +161,8 @@ sub children {
 }
 
 
-# the title of a process of nginx; Angie uses another name, and adds a number
+# the title of a process as nginx writes it; replaces "angie:" by "nginx:" and
+# removes the number that Angie adds
 
 sub title_of {
     my ($pid) = @_;
@@ -244,8 +245,8 @@ sub settle {
 }
 
 
-# Waits until the workers have handled all requests that clients have sent
-# before, and sleep.  Sends four requests for the URI itself: their commands
+# Waits until the workers have handled all requests that clients have sent, and
+# are asleep.  To this end, sends four more requests, for $uri: their commands
 # follow those of the clients' requests on the connections to memcached, so that
 # with these four answers the lookups of the clients' requests have ended, too.
 
@@ -329,8 +330,8 @@ sub restart {
 }
 
 
-# kills a worker (pid, or index modulo their number), and waits for its
-# successor
+# kills the worker with the pid $which, or with the index $which in workers()
+# (modulo the number of workers), and waits for its successor
 
 sub kill_worker {
     my ($self, $which, $signal) = @_;
@@ -461,8 +462,8 @@ sub conn {
 }
 
 
-# with loop => 1: loop() returns the measurements of a worker's event loop by
-# t/lib/loop.c since loop_begin(), times in ms
+# for an nginx started with loop => 1: restarts the measurements of the workers'
+# event loops by t/lib/loop.c; loop() returns those of one worker, times in ms
 
 sub loop_begin {
     my ($self) = @_;
@@ -579,10 +580,10 @@ sub memfiles {
 }
 
 
-# counts a worker's descriptors: files, pipes and the like, without copies of
-# pages, whose number is bounded; unix sockets; TCP connections by port.  $nets
-# caches the kernel's tables of sockets, which are slow to read, for calls for
-# many workers
+# counts a worker's descriptors: files, pipes and the like; unix sockets; TCP
+# connections by remote port.  Omits the memfds with copies of pages, as mcds
+# limits their number.  $nets caches the kernel's tables of sockets, which are
+# slow to read, for calls for many workers
 
 sub count_fds {
     my ($self, $pid, $nets) = @_;
@@ -622,9 +623,10 @@ sub tcp_inodes {
 }
 
 
-# returns texts about descriptors that workers have leaked: files and unix
-# sockets beyond those at their start, and connections to a port beyond the
-# number in $keep (1: as many as mcds's pools may have; no number: 0)
+# returns texts about descriptors that workers have leaked.  A worker may have
+# as many files as at its start, $unix more unix sockets than at its start, and
+# $keep->{$port} connections to a port (undef: none; 1: as many as mcds's pools
+# may have)
 
 sub leaks {
     my ($self, $keep, $unix) = @_;

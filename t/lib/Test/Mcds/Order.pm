@@ -4,9 +4,9 @@ package Test::Mcds::Order;
 
 # order($t, $host) returns the order in which nginx runs the handlers and
 # filters of its modules: lists of names by phase and for "header" and "body",
-# where the top filter is first; and the order of "variables", "indexes" and
-# "modules".  The host has loaded the module that dump_module($t, 'order') has
-# built.
+# where the top filter is first; and the order of "variables", "indexes" (the
+# variables with an index) and "modules".  The host has loaded the module that
+# dump_module($t, 'order') has built.
 #
 # For mcds the names are those of functions, for other modules those of the
 # modules.
@@ -51,8 +51,9 @@ sub order {
 }
 
 
-# the names of header or body filters from the top on: each module reports the
-# top filter after it has added its own, and mcds may have added more than one
+# the names of header or body filters from the top on.  order.c records the top
+# filter whenever a module has added filters; mcds may add several at once: the
+# pointer of each filter to the next one leads to all of them
 
 sub filters {
     my ($self, $kind) = @_;
@@ -118,8 +119,9 @@ sub number {
 }
 
 
-# the names of functions by their address in a file, their source files, and the
-# addresses of the variables that hold the next filter
+# reads the symbols of an ELF file: the names and the source files of functions,
+# by their address; by source file, the addresses of the variables that hold the
+# next header and body filter; and the load address
 
 sub symbols {
     my ($self, $in) = @_;

@@ -3,8 +3,8 @@ package Test::Mcds::Origin2;
 # Copyright (C) mcds authors
 
 # An origin for HTTP/2 without TLS, whose frames the test controls, for answers
-# that no server sends.  Headers of requests are not decoded: all requests have
-# the path "/", in the order of their arrival.
+# that no server sends.  The origin does not decode the headers of requests: it
+# answers each request as one for "/".
 #
 #     $o = $t->origin('o', http2 => 1)
 #     $o->set('/', { frames => [..] })        the next answers, made of
@@ -12,7 +12,7 @@ package Test::Mcds::Origin2;
 #         data(bytes, flags)                  DATA
 #         [type, flags, payload, id]          any other; id 0 for a frame of the
 #                                             connection
-#     $o->set('/', { frames => [..], abort => 20 })  RST after so many bytes
+#     $o->set('/', { frames => [..], abort => 20 })  TCP RST after 20 bytes
 #     $o->set('/', { frames => [..], last => 1 })    FIN after the frames
 
 use warnings;

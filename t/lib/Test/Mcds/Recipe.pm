@@ -47,7 +47,8 @@ sub fenced {
 
 
 # turns a complete configuration of nginx into one for Test::Mcds, then replaces
-# each text in the list @replace by the text after it, or dies if it is missing
+# the first text of each pair in @replace by the second, or dies if the
+# configuration does not contain the first
 
 sub places {
     my ($conf, @replace) = @_;

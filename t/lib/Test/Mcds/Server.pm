@@ -211,9 +211,9 @@ sub records {
 sub mark {
     my ($self) = @_;
 
-    # A turn of the server's loop answers a call before it reads requests, and
-    # reads a connection that it has accepted in the next turn only.  With the
-    # third answer, the server has read all requests that were sent before.
+    # In each turn, the server's loop first answers a call, then accepts
+    # connections, then reads requests; it reads from a new connection in the
+    # next turn.  With the third answer, it has read all requests sent before.
 
     if ($self->{up}) {
         $self->call('nothing') for 1 .. 3;
@@ -412,8 +412,9 @@ sub drop {
 }
 
 
-# closes a handle and its descriptor: Perl counts the handles of a descriptor,
-# and does not know that child() has closed the inherited ones
+# closes a handle and its descriptor.  CORE::close() may leave the descriptor
+# open, as Perl still counts an inherited handle with the same number, although
+# child() has closed the descriptor of that handle
 
 sub close_fd {
     my ($handle) = @_;

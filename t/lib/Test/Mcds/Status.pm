@@ -42,7 +42,7 @@ sub server {
 
 
 # the statistics of a server, once the sub returns true for them, or after 5
-# seconds: another worker may still have sums to flush
+# seconds: other workers add their counts to shared memory with a delay
 
 sub settled {
     my ($h, $pool, $n, $sub) = @_;

@@ -6,9 +6,10 @@ package Test::Mcds::Jepsen::History;
 # in t/jepsen/roles.c, origin.c and Jepsen.pm) and the injected faults.
 #
 #     $h = Test::Mcds::Jepsen::History->new(folder)
-#     $h->{profile}
-#     $h->{crowd}{N}              a list of the lines that begin with "N"; lines
-#                                 of pages ("P") are only in the file, which
+#     $h->{profile}               the profile of the faults, see Nemesis.pm
+#     $h->{crowd}{N}              requests of the crowd of clients: a list of
+#                                 the lines that begin with "N"; lines of pages
+#                                 ("P") are only in the file, which
 #                                 each_page(sub) reads
 #     $h->{origin}, $h->{log}, $h->{reader}   lists of lines of other histories
 #     $h->ill(host, from, to)     whether a fault affected this host between
@@ -16,7 +17,8 @@ package Test::Mcds::Jepsen::History;
 #     $h->faults(re, from, to)    the faults whose type matches the regex,
 #                                 between two times
 #     $h->lost(from, to)          number of memcached that have lost data
-#     $h->apart(from, to)         the difference of clocks in seconds
+#     $h->apart(from, to)         the maximum difference between the clocks of
+#                                 hosts, in seconds
 #     $h->given_up(host, uri)     whether a request for the page no longer
 #                                 waited for memcached, as the host's log says
 #

@@ -7,7 +7,9 @@ package Test::Mcds::Model::Judge;
 #
 #     $judge = judge($place, \@history, \%known)
 #
-# The result is { wrong => [{ what, event, text }], asked, reused, stale }.
+# The result is { wrong => [{ what, event, text }], asked, reused, stale }, with
+# the numbers of requests, of requests answered with a stored response, and of
+# requests answered with an expired response.
 # $place is one of places() in Grammar.pm, the history is from Run.pm.  %known
 # has the names of faults of nginx or mcds that are not reported:
 #
@@ -330,8 +332,11 @@ sub directives {
 }
 
 
-# whether a cache may use an answer again, and for how long: undef if not, or
-# { life, given, expire, revalidate, swr, sie }
+# whether a cache may use an answer again, and for how long: undef if not, or a
+# hash: life, the lifetime in seconds; given, 1 if headers of the answer state
+# the lifetime, 0 if mcds_cache_valid does; expire, the time when the lifetime
+# ends; revalidate, true if the answer must not be served stale; swr and sie,
+# the seconds of stale-while-revalidate and stale-if-error
 
 sub policy {
     my ($j, $o) = @_;

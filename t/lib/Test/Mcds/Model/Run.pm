@@ -14,8 +14,10 @@ package Test::Mcds::Model::Run;
 # and the real seconds "took", which timers have measured:
 #
 #     { what => 'answer', .. }    of the origin: for (the number of the client's
-#                                 request), uri, asked (headers), state, status,
-#                                 headers, body, settled
+#                                 request), uri, method, asked (headers), state
+#                                 (the step "set" in effect), status, whole
+#                                 (the status without conditions), etag, lm,
+#                                 date, body, settled
 #     { what => 'ask', .. }       of a client: request, host, uri, method,
 #                                 header, answer { status, head, body, cut }
 #     { what => 'purge', .. }     uri, mode, host, status

@@ -20,7 +20,8 @@ package Test::Mcds::Oracle::App;
 #             send the page at "to"; gate: as accel, but refuses some users;
 #             moved: redirects to "to"; missing, error: answers with "status"
 #     dep     cookie, lang, auth, addr: the header on which the answer depends;
-#             user: it depends on the user that auth_request has admitted
+#             user: it depends on the user that auth_request has admitted, and
+#             the location is never "exposed"
 #     etag    whether the answer has an ETag
 #     say     vary, star, private, nostore, xae, pragma, cdn, or session
 

@@ -16,8 +16,9 @@ package Test::Mcds::Oracle::Conf;
 #     listens($server)    [address or undef, port] of each of its listen
 #     subrequests($case)  whether there are subrequests
 #
-# Each location appends its id to $trace when nginx stays there, so that the
-# answer of nginx without mcds shows which locations it went through.
+# Each location appends its id to $trace, unless "rewrite ... last" sends the
+# request to another location.  The answer of nginx without mcds then shows
+# which locations the request went through.
 
 use warnings;
 use strict;

@@ -12,9 +12,10 @@ use strict;
 
 my $found_well = 2.5e6;
 
-# two memcached servers have each count; after one of them came back empty, a
-# host waits 5 s and the timeout, and then copies to this server the counts that
-# the other server had before the wait; microseconds
+# Each count is on two memcached servers.  After one of them came back empty, a
+# host waits 5 s and the pool's timeout, and then copies to this server the
+# counts that the other server had before the wait.  $level is more than this
+# wait, in microseconds.
 
 my $level = 6e6;
 
@@ -79,11 +80,13 @@ sub numbers {
 
 # Checks the numbers of a counter.  Until a memcached loses data, each number
 # must exceed all numbers answered before its request, and the count of these
-# answers; with a counter on two servers, a number may equal them.  A host
+# answers.  If the counter is on two servers, a number may equal them, or be
+# less by the counts that one server lacked when the other died.  A host
 # recreates a lost counter from the last value that this host knows, without
 # later increments by other hosts.  After a loss, a number must therefore exceed
-# only the least of the last values that the hosts have shown.  A host that was
-# killed has to show a value again first.
+# the numbers answered to requests sent after the loss, and, as soon as each
+# host has shown a value since it was last killed, the least of the last values
+# that the hosts have shown.
 
 sub acknowledged {
     my ($h, $found, $way, @shown) = @_;
@@ -207,7 +210,9 @@ sub reloads {
 }
 
 
-# true if no request has counted after $r for as long as a host waits ($level)
+# true if the counting request $r was followed, before the time $before, by a
+# pause as long as a host waits before it copies counts ($level): no request of
+# the list $since counted in the pause, and no host was reloaded
 
 sub paused {
     my ($h, $r, $before, $since) = @_;
@@ -249,7 +254,7 @@ sub lines {
 
 
 # checks that each line of a log was written by a client, appears once, and is
-# in the order of the ids
+# in the order of the ids that mcds_log gives to lines
 
 sub once {
     my ($found, $sent, $how, @lines) = @_;

@@ -3,9 +3,10 @@ package Test::Mcds::Jepsen::Check::Locks;
 # Copyright (C) mcds authors
 
 # Checks the locks of a long chaos run.  A lock of mcds_lock_api is held from
-# the answer until the request for its release, or until its time to live,
-# counted from the request, has passed; a lock of mcds_lock is held for as long
-# as the origin sees the request.
+# the answer to the request that acquires it until a request to release it, or
+# until its time to live has passed since the last request that acquired or
+# extended it; a lock of mcds_lock is held for as long as the origin sees the
+# request.
 
 use warnings;
 use strict;

@@ -8,10 +8,11 @@ package Test::Mcds::Jepsen::Check::Pages;
 use warnings;
 use strict;
 
-# The maximum age of a page, in seconds since the request to the origin: its
-# lifetime, mcds_cache_grace of nginx.conf, and the longest time that the origin
-# takes.  The letters are the kinds of pages: those of kind "m" must not be
-# served stale, those of kind "t" never from the cache.
+# %limit is the maximum age of a page, in seconds since the request to the
+# origin: the page's lifetime, plus mcds_cache_grace of nginx.conf, plus the
+# longest time that the origin takes.  The keys are letters, the kinds of pages:
+# pages of kind "m" must not be served stale, those of kind "t" never from the
+# cache.
 
 my $grace = 2;
 my $origin = 0.5;
@@ -89,8 +90,8 @@ sub check {
 
 
 # the seconds by which a page may exceed its maximum age: the delay of a busy
-# machine, 5 s and the difference if clocks differ, and the time for which
-# workers were stopped
+# machine, 5 s and the difference if clocks differ, and, unless the page must
+# not come from the cache (kind "t"), the time for which workers were stopped
 
 sub slack {
     my ($h, $r) = @_;
@@ -116,12 +117,12 @@ sub stopped {
 }
 
 
-# fills %$purges: for each page, a list with an element for each acknowledged
+# Fills %$purges: for each page, a list with an element for each acknowledged
 # purge, in the order of the answers: [time of the answer, $deleted, $all].  Of
-# the purges answered up to this time, $deleted is the one that began last and
-# did not merely invalidate the page, $all the one of any kind that began last.
-# Fills %$alone: the pages that a host has built without memcached for waiting
-# requests; purges do not apply to these pages
+# the purges answered up to this time, $all is the one that began last, and
+# $deleted the one that began last among those that did more than invalidate the
+# page.  Fills %$alone: the pages that a host has built without memcached for
+# waiting requests; purges do not apply to these pages.
 
 sub purges {
     my ($h, $purges, $alone) = @_;
@@ -211,8 +212,8 @@ sub excused {
     return 'timed' if $place eq 'pt' && $r->{host} == 2
         && $r->{begin} < $p->{end} + ($timed + 0.5) * 1e6;
 
-    # local copies are served while memcached does not respond; pages with tags
-    # only as stale
+    # local copies are served while memcached does not respond; if the page was
+    # purged by tag, its copy is served only as a stale response
 
     return 'copy' if $r->{host} != 0 && (!$tag || $stale)
         && ($h->ill($r->{host}, $p->{begin}, $r->{end}) || given_up($h, $r));
