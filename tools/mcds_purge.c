@@ -164,11 +164,11 @@ mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
 
 /*
  * Returns those of the secrets (keys of mcds_cache_hmac_key) with which a purge
- * checks the page under "key" and signs it again.  The tool does not know
- * whether nginx wants this page signed, so it returns the secret that matches
- * the page's signature, all secrets if none matches, or NULL if the page has no
- * signature or cannot be read.  Secrets of --hmac-key-file apply to all pages:
- * as nginx does, the purge deletes a page that none of these has signed.
+ * checks the page under "key" and signs it again.  With --hmac-key-file these
+ * are all secrets, so that the purge deletes a page that none of them has
+ * signed.  Otherwise the tool does not know whether nginx wants this page
+ * signed: it returns the secret that matches the page's signature, all secrets
+ * if none matches, or NULL if the page has no signature or cannot be read.
  */
 
 static ngx_array_t *

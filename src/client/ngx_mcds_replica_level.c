@@ -39,8 +39,8 @@
 #define NGX_MCDS_LEVEL_WAIT       5000
 
 /*
- * the maximum number of waits before a counter is raised on a replica: if
- * increments never pause, the replicas keep different numbers
+ * A counter is raised on a replica once increments have paused; after so many
+ * waits for a pause it is not raised, and the replicas keep different numbers.
  */
 #define NGX_MCDS_LEVEL_WAITS      120
 

@@ -142,8 +142,9 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Sets the timer of the next attempt to extend a lease.  If the time of an open
- * lease, which other programs share, is over, calls the lease's handler once.
+ * Sets the timer of the next attempt to extend a lease.  If it is an open lease
+ * (one that other programs see, too) and its time is over, calls the lease's
+ * handler once.
  */
 
 static void

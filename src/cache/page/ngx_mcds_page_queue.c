@@ -300,8 +300,9 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 
 
 /*
- * Returns 0 for a request that needs the page and has no stale one: the request
- * ignores the pause after a failed build of the page, but not the page's lock.
+ * Returns 1 if the waiter's request can do without a new page, as it has a
+ * stale one or is a refresh.  0: the request asks for the page's lock even in
+ * the pause after a failed build of the page.
  */
 
 ngx_uint_t

@@ -136,8 +136,9 @@ ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * makes the request look up the variant of the page for the request's values of
- * the headers in the list of variants
+ * makes the request look up a variant of the page: the one for the values that
+ * the request's headers have of which the page varies; "list" is the page's
+ * entry that names these headers
  */
 
 static ngx_int_t

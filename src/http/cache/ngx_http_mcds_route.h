@@ -94,8 +94,9 @@ void ngx_http_mcds_route_text(u_char *route, u_char *text);
 
 
 /*
- * writes the extension of a page's entry for the route, a request's way
- * through the locations, to p; returns the end of the extension
+ * Writes the route of a request, its way through the locations, to p: as an
+ * extension (a typed field behind the key) of the page's entry in memcached.
+ * Returns the end of the extension.
  */
 
 u_char *ngx_http_mcds_route_put(u_char *p, u_char *route);
