@@ -116,7 +116,9 @@ my $several = $t->write_file('several.conf', "events { }\nhttp {\n"
     . 'mcds_pool one { server 127.0.0.1:' . $m1->port() . "; }\n"
     . 'mcds_pool two { server 127.0.0.1:' . $m2->port() . "; }\n"
     . "mcds_counter \$a key=hits:/a pool=one;\n"
-    . "mcds_counter \$b key=hits:/b pool=two;\n}\n");
+    . "mcds_counter \$b key=hits:/b pool=two;\n"
+    . "server { listen 127.0.0.1:1;\n"
+    . "mcds_table_lookup \$off switches \$host 0 pool=two; }\n}\n");
 my $tool = Test::Mcds::Tool->new($t, '-c', $several);
 
 $m1->set('hits:/a', 5);
@@ -131,6 +133,11 @@ is_deeply([map { $_->{value} } @{$tool->json('counter', 'get', 'hits:/a',
 is($tool->run('counter', 'reset', 'hits:/a', 'hits:/b')->{code}, 0, 'reset');
 is(join(' ', map { $_->get('hits:/a') // (), $_->get('hits:/b') // () }
     $m1, $m2), '', 'in both pools');
+
+
+is($tool->run('table', 'add', 'switches', 'a', '1')->{code}, 0,
+    'a table that is only looked up');
+is(scalar(grep { /switches/ } $m2->keys()), 2, 'in its pool');
 
 
 # visitors, and what is viewed most

@@ -267,7 +267,8 @@ void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
 /*
  * Returns the next directive in nginx's configuration, from index *i on, that
  * is one of "directives" (names, separated by spaces), has this name as its
- * argument and is not "off"; name NULL is any name, or none.  Sets *i to the
+ * argument (as its second one behind the variable of mcds_table_lookup) and is
+ * not "off"; name NULL is any name, or none.  Sets *i to the
  * index after the directive.  Returns NULL if there is no such directive.
  */
 

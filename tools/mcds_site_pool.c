@@ -264,14 +264,19 @@ mcds_directive_t *
 mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
 {
     ngx_str_t         *word;
+    ngx_uint_t         n;
     mcds_directive_t  *directive;
 
     while (*i < m->directives.nelts) {
         directive = (mcds_directive_t *) m->directives.elts + (*i)++;
 
-        /* directives such as mcds_lock_api may have no argument */
+        /*
+         * directives such as mcds_lock_api may have no argument; the first one
+         * of mcds_table_lookup is a variable
+         */
 
-        word = (directive->n > 1) ? &directive->words[1] : NULL;
+        n = mcds_is(&directive->words[0], "mcds_table_lookup") ? 2 : 1;
+        word = (directive->n > n) ? &directive->words[n] : NULL;
 
         if (mcds_site_one_of(names, &directive->words[0])
             && !(word && mcds_is(word, "off"))

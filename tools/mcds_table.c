@@ -55,7 +55,7 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     ngx_mcds_table_t        table;
     ngx_mcds_table_item_t  *items;
 
-    mcds_site_pool(m, "mcds_table_api", &args[1]);
+    mcds_site_pool(m, "mcds_table_api mcds_table_lookup", &args[1]);
 
     table.pool = m->pool;
     table.key = args[1];
