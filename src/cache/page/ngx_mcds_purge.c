@@ -230,8 +230,8 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_mcds_result_t *now,
 
         /*
          * the page was not found, but another request may be storing it at
-         * this moment; as the page is to make room for other pages in
-         * memcached, the purge looks it up once more
+         * this moment; as this kind of purge is to free the page's memory in
+         * memcached, it looks the page up once more
          */
 
         purge->looked = 1;

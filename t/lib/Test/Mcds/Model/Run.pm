@@ -441,8 +441,8 @@ sub serve {
 }
 
 
-# decides on the origin's answer, when the request arrives: the answer may be
-# held
+# Sets the fields of $e, the answer that the origin will send to a request.  It
+# is called when the request arrives; a step of the case may delay the sending.
 
 sub decide {
     my ($self, $e) = @_;

@@ -284,8 +284,8 @@ sub once {
 
 
 # checks a table, of which each element has one writer: a read returns the value
-# of the last write, of a later write, or of a write that was not answered,
-# which may take effect at any time
+# of the last write before it, of a write during it, or of a write that was not
+# answered, which may take effect at any time
 
 sub table {
     my ($h, $found) = @_;
