@@ -100,8 +100,9 @@ void mcds_site_server_end(mcds_t *m, mcds_scope_t *scope);
 
 
 /*
- * Sets the site (mcds_cache_site) and the pool of the pages of each block of
- * nginx's configuration, by the code of the nginx module.
+ * Sets, for each block of nginx's configuration, the site (mcds_cache_site) of
+ * its pages and the pool of memcached servers that stores them.  The code that
+ * does this is that of the nginx module.
  */
 
 void mcds_site_make(mcds_t *m);

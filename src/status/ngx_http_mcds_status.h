@@ -71,8 +71,9 @@ void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
 
 /*
  * The kinds of rows in the tables that describe how statistics are shown.  A
- * table is for one family of statistics, such as servers or counters; each of
- * the table's rows, a group, is a member of the JSON and a Prometheus metric.
+ * table is for one family of statistics, such as servers or counters; each row
+ * of a table describes one member of the JSON, which is also one metric of
+ * Prometheus.
  */
 
 typedef enum {

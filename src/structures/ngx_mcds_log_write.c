@@ -12,8 +12,10 @@
  *   add     the item, if it does not exist; another writer may be faster
  *   append  to the item of the other writer; if that is full, to the next one
  *
- * After a failure, a frame of ngx_mcds_log_put() is not written again.  The
- * last frame of a call has the handler of the call.
+ * After a failure, frames of ngx_mcds_log_line() are written again; those of
+ * ngx_mcds_log_put(), whose caller is told of the failure, are not.  If the
+ * lines of one call of ngx_mcds_log_put() need several frames, the last of them
+ * has the caller's handler.
  */
 
 

@@ -28,8 +28,8 @@ typedef struct {
 
 typedef struct {
     const char  *line;            /* line of a reply, without CRLF */
-    const char  *to;              /* letters of the commands to which the line
-                                     is a reply, see "letters" */
+    const char  *to;              /* the commands to which the line is a reply:
+                                     one letter of "letters" for each */
     ngx_uint_t   rc;
     ngx_uint_t   has;
     size_t       len;

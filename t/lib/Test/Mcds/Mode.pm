@@ -47,8 +47,8 @@ my %modes = (
 );
 
 
-# returns the mode with this name; without a name, a mode that does not change
-# configurations
+# returns the mode with this name, such as "single", which changes the
+# configuration of each nginx; without a name, a mode that changes nothing
 
 sub new {
     my ($class, $name) = @_;
