@@ -69,14 +69,15 @@ typedef struct {
 
     uint64_t            added;         /* how often an unsent sum of a counter
                                           was added to this account */
-    uint64_t            clean;         /* value of the field "added" when the
-                                          account last had no unsent sum */
-    uint64_t            lost;          /* total of the counters' sums that were
-                                          lost, as there was no room for
+    uint64_t            clean;         /* value of "added" when the account
+                                          last had no unsent sum: if "added" is
+                                          the same now, it has none now */
+    uint64_t            lost;          /* total of the counter changes that were
+                                          lost, as the outbox had no room for
                                           them */
-    uint64_t            said;          /* part of the counters' lost sums that
-                                          is in the error log */
-    ngx_msec_t          told;          /* when the loss of counters' sums was
+    uint64_t            said;          /* part of the lost counter changes that
+                                          the error log has already told */
+    ngx_msec_t          told;          /* when a loss of counter changes was
                                           last logged */
 
     ngx_msec_t          since;         /* the later one of two times: when the

@@ -99,8 +99,8 @@ typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
 
 
 /*
- * a wish to raise a counter: a change, or a read, that found a smaller number
- * than this host knew
+ * one reason to raise a counter in memcached: this worker has changed or read
+ * the counter, and memcached had a smaller number than this host knew
  */
 
 typedef struct {

@@ -21,9 +21,10 @@ typedef struct {
                                  body is compressed (MCDS_WITHOUT) */
     u_char       parts;       /* 1: this build of mcds cannot use a page whose
                                  body is stored in parts (MCDS_WITHOUT) */
-    u_char       ext;         /* the type of an extension; this build of mcds
-                                 cannot use a page's entry that has the
-                                 extension (MCDS_WITHOUT); 0: none */
+    u_char       ext;         /* the type of an extension of a page's entry
+                                 that this build of mcds cannot use, as its
+                                 feature was left out when mcds was compiled;
+                                 0: none */
     char        *why;
 } ngx_mcds_lack_t;
 

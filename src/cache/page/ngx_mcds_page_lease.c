@@ -15,8 +15,9 @@
 
 
 /*
- * after a failed build the page's lock keeps the number of failed builds for
- * twice the pause without builds, and these seconds in addition
+ * After a failed build of a page, its lock keeps the number of failed builds:
+ * for twice the time in which no request may build the page again, and these
+ * seconds in addition.
  */
 #define NGX_MCDS_FORGET           10
 
