@@ -308,9 +308,10 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * sets up the handles by which a variant and the page's list of variants are
- * stored; takes over the request's build of the variant, if any, only after the
- * steps that may fail
+ * Sets up the waiters (struct ngx_mcds_waiter_t) by which a variant and the
+ * page's list of variants are stored.  If the request is the builder of the
+ * variant, for which other requests wait, "put" becomes the builder in its
+ * place; this comes last, after the steps that may fail.
  */
 
 static ngx_int_t

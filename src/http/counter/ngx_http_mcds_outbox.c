@@ -20,8 +20,9 @@
 #define NGX_HTTP_MCDS_OUTBOX_PART   4
 
 /*
- * minimum bytes of the outbox (counts that memcached does not have yet), if
- * less than one fourth of the shared memory zone (mcds_zone) is free
+ * the smallest size, in bytes, that is tried for the outbox (counts that
+ * memcached does not have yet), if the shared memory zone (mcds_zone) has no
+ * free fourth in one piece: the size is halved until there is room
  */
 #define NGX_HTTP_MCDS_OUTBOX_LEAST  16384
 
