@@ -31,7 +31,8 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_update_t     update;
-    uint64_t              more;        /* the number that the writer adds */
+    uint64_t              more;        /* what the writer adds to the number
+                                          in the item */
     uint64_t              added;
     ngx_uint_t            busy;
     u_char                text[32];

@@ -54,9 +54,9 @@ struct ngx_mcds_snapshot_s {
                                           or NULL */
     /* frees the parts of the page's body in "kept" */
     void                (*unkeep)(void *kept);
-    ngx_mcds_snapshot_t  *first;       /* in a list of headers that a page
-                                          varies by: the variant whose build
-                                          made the list, or NULL */
+    ngx_mcds_snapshot_t  *first;       /* if this snapshot is a list of headers
+                                          that a page varies by: the variant
+                                          whose build made the list, or NULL */
 };
 
 

@@ -60,7 +60,7 @@ sub up {
     return $self if $self->{mute};
 
     # the connections of the test itself are counted at the first start only:
-    # after a restart hosts may connect at once
+    # after a restart nginx, too, may connect to memcached at once
 
     $self->{base} //= $self->stats()->{curr_connections};
 

@@ -559,7 +559,7 @@ sub fds {
 }
 
 
-# notes the numbers of descriptors that workers have from their start
+# notes how many descriptors workers have when they have just started
 
 sub take_baseline {
     my ($self) = @_;
