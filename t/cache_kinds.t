@@ -68,9 +68,10 @@ sub stored {
 for my $kind (sort keys %kinds) {
     my ($r, $p);
 
-    # without "vary" a list is not replaced
+    # without "vary" a list is not replaced, without "large" no page in parts
 
-    next if $kind eq 'list' && !$t->has('mcds vary');
+    next if $kind eq 'list' && !$t->has('mcds vary')
+        || $kind eq 'split' && !$t->has('mcds large');
 
     my $log = qr/page "<>http:\S+$kind-(\w+)" is not used: $why{$kind}/;
 

@@ -91,7 +91,7 @@ EOT
 
     counters($store, @hosts);
     pages($name, $store, @hosts);
-    large("/large/$name", $store, @hosts);
+    large("/large/$name", $store, @hosts) if $t->has('mcds large');
     visitors(@hosts);
 
     $_->quit() for @hosts;

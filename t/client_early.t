@@ -120,6 +120,6 @@ $f->tell('');
 $f->mark();
 is($h->get('/whole')->header('X-Cache'), 'MISS', 'whole: the origin');
 ok(wait_for(sub { $h->get('/whole')->header('X-Cache') eq 'HIT' }),
-    'whole: stored');
+    'whole: stored') if $t->has('mcds large');
 
 $t->done();

@@ -97,11 +97,16 @@ ok(wait_for(sub { tool('--body', 'get', key($long)) eq 'answer 1' }),
 my $large = join "\n", 1 .. 400000;
 $o->set('/large', { headers => ['Cache-Control' => 'max-age=60'],
     body => $large });
-$h->get('/large');
-page_wait($m, 'p:' . key('/large')) or die;
-my ($body, $code) = tool('--body', 'get', key('/large'));
-is($code, 0, 'in parts');
-ok($body eq $large, 'all of them');
+
+my ($body, $code);
+
+if ($t->has('mcds large')) {
+    $h->get('/large');
+    page_wait($m, 'p:' . key('/large')) or die;
+    ($body, $code) = tool('--body', 'get', key('/large'));
+    is($code, 0, 'in parts');
+    ok($body eq $large, 'all of them');
+}
 
 # in a coding, whole and in parts
 
@@ -112,7 +117,7 @@ my @type = ('Content-Type' => 'text/html');
 for my $coding (qw/ gzip zstd /) {
     for my $page (['text', $large, 0], ['noise', $noise, 1]) {
         my ($name, $text, $parts) = @$page;
-        next if $parts && $coding eq 'zstd';
+        next if $parts && ($coding eq 'zstd' || !$t->has('mcds large'));
 
         my $uri = "/$coding/$name";
 

@@ -153,8 +153,8 @@ sub on_m1 {
     }
 }
 
-my @uris = map { on_m1($_) } map { ("$_/must", "$_/plain") } '/all', '/large',
-    '/signed', '/local', '/packed';
+my @uris = map { on_m1($_) } map { ("$_/must", "$_/plain") } '/all', '/signed',
+    '/local', '/packed', $t->has('mcds large') ? '/large' : ();
 my $fresh = on_m1('/fresh');
 my $probe = on_m1('/probe');
 

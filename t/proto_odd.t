@@ -345,7 +345,11 @@ for my $bytes ("VA 1 kcount Off\r\n9\r\n", "EN\r\n", "\n", "\0", "MN\r\n",
 
 # P08: answers to stores that have hardly begun, also to those that have not
 
-for my $end (qw/ fin rst stall deaf /) {
+# a page of this size is stored in parts
+
+my $large = $t->has('mcds large');
+
+for my $end ($large ? qw/ fin rst stall deaf / : ()) {
     for my $bytes (1, 1000, 65000) {
         # on a connection of its own
 
@@ -376,7 +380,7 @@ ok(wait_for(sub {
     my @p = map { start_get($h->port(), "/big/$_/" . $page++) } 1 .. 6;
     finish($_) for @p;
     return $h->log_has($before);
-}, 30 * $t->slow()), 'early: some were told so');
+}, 30 * $t->slow()), 'early: some were told so') if $large;
 $f->tell('');
 
 
@@ -393,7 +397,7 @@ ok($h->log_has(qr/"tls" is down/), 'TLS: down');
 
 my $rss = rss();
 
-for my $n (1 .. 3) {
+for my $n ($large ? 1 .. 3 : ()) {
     $f->close_all();
     $f->hang_up();
     wait_for(sub { $f->connections() == 0 });
