@@ -8,6 +8,7 @@
  */
 
 
+#include "../../src/cache/page/ngx_mcds_claim.c"
 #include "../../src/cache/page/ngx_mcds_local.c"
 #include "tap.h"
 

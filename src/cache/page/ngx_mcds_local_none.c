@@ -2,10 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Replaces ngx_mcds_local.c if mcds is compiled without "local" (MCDS_WITHOUT):
- * the host keeps no copies of pages, and no worker knows which pages the other
- * workers build.  The code of pages, which calls these functions at some thirty
- * places, acts on their results as on a host without a zone (mcds_zone).
+ * Replaces ngx_mcds_local.c and ngx_mcds_claim.c if mcds is compiled without
+ * "local" (MCDS_WITHOUT): the host keeps no copies of pages, and no worker
+ * knows which pages the other workers build.  The code of pages, which calls
+ * these functions at some thirty places, acts on their results as on a host
+ * without a zone (mcds_zone).
  */
 
 
