@@ -19,8 +19,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_item_size.h"
-#include "ngx_mcds_sign.h"
-#include "ngx_mcds_split.h"
+#include "ngx_mcds_split_core.h"
 #include "ngx_mcds_stat.h"
 
 
@@ -46,67 +45,8 @@
 #define NGX_MCDS_SPLIT_SIZE       (128 * 1024 * 1024)
 
 
-typedef struct ngx_mcds_piece_s  ngx_mcds_piece_t;
-
-
-struct ngx_mcds_piece_s {
-    ngx_queue_t            queue;
-    ngx_mcds_split_t      *split;
-    ngx_mcds_value_t      *value;
-    uint32_t               n;
-    ngx_mcds_op_t          op;
-
-    unsigned               sent:1;
-    unsigned               answered:1;
-};
-
-
-struct ngx_mcds_split_s {
-    ngx_mcds_pool_t       *pool;
-    ngx_str_t              key;
-    ngx_array_t           *secrets;
-    size_t                 header;      /* size of the header of a part of the
-                                           body */
-    ngx_mcds_cut_t         cut;
-
-    ngx_mcds_value_t      *value;       /* part of the body that is being
-                                           filled with data */
-    ngx_queue_t            pieces;      /* parts of the body that are still in
-                                           memory, in order */
-    size_t                 pending;     /* bytes of the body that memcached has
-                                           not acknowledged */
-    size_t                 flying;      /* bytes of the body that are sent and
-                                           not acknowledged */
-    ngx_uint_t             sent;        /* number of commands that store parts
-                                           of the body, and that memcached has
-                                           not answered yet */
-    uint32_t               accepted;
-    ngx_uint_t             rc;
-
-    ngx_event_t            event;
-    ngx_mcds_split_pt      handler;
-    void                  *data;
-
-    ngx_event_t            low;         /* event that calls the handler of
-                                           ngx_mcds_split_wait(), when
-                                           memcached has acknowledged enough
-                                           bytes of the body */
-    void                 (*low_handler)(void *data);
-    void                  *low_data;
-    size_t                 low_pending;
-
-    unsigned               kept:1;      /* all parts of the body are still in
-                                           memory */
-    unsigned               ended:1;
-};
-
-
 static ngx_int_t ngx_mcds_split_start(ngx_mcds_split_t *split);
-static ngx_int_t ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data,
-    size_t len);
-static ngx_int_t ngx_mcds_split_piece(ngx_mcds_split_t *split);
 static void ngx_mcds_split_send(ngx_mcds_split_t *split);
-static void ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len);
 static void ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc);
 static void ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all);
@@ -115,8 +55,6 @@ static void ngx_mcds_split_handler(ngx_event_t *ev);
 static void ngx_mcds_split_lower(ngx_mcds_split_t *split);
 static void ngx_mcds_split_low_handler(ngx_event_t *ev);
 static void ngx_mcds_split_leave(ngx_mcds_split_t *split);
-static void ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece);
-static void ngx_mcds_split_free_value(ngx_mcds_value_t *value);
 
 
 ngx_mcds_split_t *
@@ -216,79 +154,6 @@ ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data, size_t len)
 }
 
 
-static ngx_int_t
-ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
-{
-    size_t             size;
-    ngx_mcds_value_t  *value;
-
-    while (len) {
-        value = split->value;
-
-        if (value == NULL) {
-            value = ngx_mcds_part_begin(split->header, split->cut.part,
-                                        ngx_cycle->log);
-            if (value == NULL) {
-                return NGX_ERROR;
-            }
-
-            split->value = value;
-            ngx_mcds_memory.storing += value->size;
-        }
-
-        size = ngx_min(len, split->header + split->cut.part - value->len);
-
-        ngx_memcpy(value->data + value->len, data, size);
-
-        value->len += size;
-        data += size;
-        len -= size;
-        split->cut.total += size;
-
-        if (value->len == split->header + split->cut.part
-            && ngx_mcds_split_piece(split) != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-/* Appends split->value, filled with data, to the queue of parts of the body. */
-
-static ngx_int_t
-ngx_mcds_split_piece(ngx_mcds_split_t *split)
-{
-    ngx_mcds_piece_t  *piece;
-
-    piece = ngx_calloc(sizeof(ngx_mcds_piece_t), ngx_cycle->log);
-    if (piece == NULL) {
-        return NGX_ERROR;
-    }
-
-    piece->split = split;
-    piece->value = split->value;
-    piece->n = split->cut.parts++;
-    piece->op.handler = ngx_mcds_split_answered;
-    piece->op.data = piece;
-    split->value = NULL;
-
-    ngx_mcds_part_finish(piece->value, split->cut.generation, piece->n);
-
-    if (split->secrets) {
-        (void) ngx_mcds_signing->part(piece->value, &split->key,
-                                      split->secrets);
-    }
-
-    ngx_queue_insert_tail(&split->pieces, &piece->queue);
-    split->pending += piece->value->len;
-
-    return NGX_OK;
-}
-
-
 static void
 ngx_mcds_split_send(ngx_mcds_split_t *split)
 {
@@ -339,7 +204,7 @@ ngx_mcds_split_send(ngx_mcds_split_t *split)
 }
 
 
-static void
+void
 ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
 {
     size_t             len;
@@ -650,30 +515,6 @@ ngx_mcds_split_leave(ngx_mcds_split_t *split)
 }
 
 
-/*
- * Frees a part of a body in memory.  If a memcached command is still storing
- * the part, the command continues.
- */
-
-static void
-ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece)
-{
-    ngx_mcds_cancel(&piece->op);
-    ngx_mcds_split_free_value(piece->value);
-    ngx_free(piece);
-}
-
-
-static void
-ngx_mcds_split_free_value(ngx_mcds_value_t *value)
-{
-    if (value) {
-        ngx_mcds_memory.storing -= value->size;
-        ngx_mcds_value_unref(value);
-    }
-}
-
-
 void
 ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry)
 {
@@ -685,29 +526,4 @@ ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry)
     entry->total = cut->total;
     entry->parts = cut->parts;
     entry->part = cut->part;
-}
-
-
-ngx_mcds_value_t *
-ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n)
-{
-    ngx_queue_t       *q;
-    ngx_mcds_piece_t  *piece;
-
-    if (!split->kept) {
-        return NULL;
-    }
-
-    for (q = ngx_queue_head(&split->pieces);
-         q != ngx_queue_sentinel(&split->pieces);
-         q = ngx_queue_next(q))
-    {
-        piece = ngx_queue_data(q, ngx_mcds_piece_t, queue);
-
-        if (piece->n == n) {
-            return piece->value;
-        }
-    }
-
-    return NULL;
 }
