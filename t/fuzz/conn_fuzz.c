@@ -575,7 +575,8 @@ predict(void)
         }
 
         if (reply.code == NGX_OK
-            && reply.rc == NGX_MCDS_TOO_LARGE
+            && (reply.rc == NGX_MCDS_TOO_LARGE
+                || reply.rc == NGX_MCDS_SERVER_ERROR)
             && !(reply.has & NGX_MCDS_OPAQUE)
             && ones[i].begun
             && !ones[i].sent
