@@ -83,6 +83,10 @@ ok(wait_for(sub { !defined $m->get('/long/held') }), 'restarted: released');
 
 my ($after) = $two->get('/long/held')->body() =~ /(\d+)/;
 
+# the lock is released behind the response
+
+wait_for(sub { !defined $m->get('/long/held') });
+
 cmp_ok($after, '>', $before, 'restarted: the numbers rise');
 
 # somebody else is faster
