@@ -17,7 +17,8 @@
 
 /*
  * the number of reloads after which an empty account (the unsent sums of
- * counters for one destination) may be replaced by a new account
+ * counters for one destination) that no configuration has used meanwhile may be
+ * replaced by a new account
  */
 #define NGX_MCDS_OUTBOX_OLD       16
 
