@@ -564,9 +564,7 @@ sub fds {
 sub take_baseline {
     my ($self) = @_;
 
-    my %nets;
-
-    $self->{baseline}{$_} = $self->count_fds($_, \%nets) for $self->workers();
+    $self->{baseline}{$_} = $self->count_fds($_) for $self->workers();
 }
 
 
@@ -583,14 +581,15 @@ sub memfiles {
 # counts a worker's descriptors: files, pipes and the like; unix sockets; TCP
 # connections by remote port.  Omits the memfds with copies of pages, as mcds
 # limits their number.  $nets caches the kernel's tables of sockets, which are
-# slow to read, for calls for many workers
+# slow to read, for calls for many workers; without it, TCP is not counted
 
 sub count_fds {
     my ($self, $pid, $nets) = @_;
 
     my ($files, $unix, %tcp) = (0, 0);
     my $net = readlink "/proc/$pid/ns/net" // return;
-    my $inodes = $nets->{$net} //= tcp_inodes($pid);
+    my %local = map { $_ => 1 } Test::Mcds::Sockets::unix($pid);
+    my $inodes = $nets && ($nets->{$net} //= inet_inodes($pid));
 
     opendir my $dh, "/proc/$pid/fd" or return;
 
@@ -603,10 +602,10 @@ sub count_fds {
         } elsif ($to !~ /^socket:\[(\d+)\]/) {
             $files++;
 
-        } elsif (!$inodes->{$1}) {
+        } elsif ($local{$1} || $inodes && !$inodes->{$1}) {
             $unix++;
 
-        } elsif (!$inodes->{$1}{listens}) {
+        } elsif ($inodes && !$inodes->{$1}{listens}) {
             push @{$tcp{$inodes->{$1}{remote}}}, $inodes->{$1}{local};
         }
     }
@@ -615,7 +614,7 @@ sub count_fds {
 }
 
 
-sub tcp_inodes {
+sub inet_inodes {
     my ($pid) = @_;
 
     return { map { $_->{inode} => $_ } Test::Mcds::Sockets::tcp($pid),
