@@ -57,9 +57,9 @@ NEEDED    = $(BINARY) tool unit-build checked
 TESTED    = $(TESTS) $(UNITS)
 endif
 
-# a test waits twice as long as it computes
+# a test waits three times as long as it computes
 
-PROVE_JOBS = $(shell expr 3 '*' $(JOBS))
+PROVE_JOBS = $(shell expr 4 '*' $(JOBS))
 PROVE     = prove -j $(PROVE_JOBS) -I t/lib
 
 asan valgrind coverage: PROVE_JOBS = $(JOBS)
