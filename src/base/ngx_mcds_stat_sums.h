@@ -135,9 +135,10 @@ typedef enum {
     NGX_MCDS_LOCKS_TIME,
 
     NGX_MCDS_LOCKS_READ = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME,
-    NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api to renew or
-                                     release a lock */
-    NGX_MCDS_LOCKS_RELEASE,
+    NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api to renew a
+                                     lock */
+    NGX_MCDS_LOCKS_RELEASE,       /* requests of mcds_lock_api to release a
+                                     lock */
     NGX_MCDS_LOCKS_FAILED,        /* failed requests of mcds_lock_api other
                                      than POST, a sum for each memcached
                                      result, ngx_mcds_rc_e */

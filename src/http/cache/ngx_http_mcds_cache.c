@@ -605,10 +605,11 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
  * if the page turns out to be uncacheable, the response is for this request
  * alone, see ngx_http_mcds_own.h.
  *
- * A detached copy also builds if the request has found a streamed page (one
- * that is sent in parts), which may be served after a failure, or confirmed by
- * a 304: ngx_http_mcds_instead_body() cannot put a streamed page in place of
- * the origin's response, but the request can serve it when the build has ended.
+ * A detached copy of the request also builds if the request has found a
+ * streamed page (one that is sent in parts), which may be served after a
+ * failure, or confirmed by a 304: ngx_http_mcds_instead_body() cannot put a
+ * streamed page in place of the origin's response, but the request can serve it
+ * when the build has ended.
  */
 
 static ngx_int_t

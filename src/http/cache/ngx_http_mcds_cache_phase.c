@@ -270,8 +270,8 @@ ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx)
  * Handles a request that runs the phase of the cache again in another location,
  * after mcds has decided to serve a page or to ask the origin.  NGX_OK: a page
  * of that location may be looked up, and the location's counters may be read;
- * NGX_DECLINED: neither is done, as the request is a detached copy without a
- * client; NGX_ERROR: the detached copy ends; 500: out of memory.
+ * NGX_DECLINED: neither is done, as r is a detached copy of a client's request,
+ * which has no client; NGX_ERROR: that copy ends; 500: out of memory.
  */
 
 static ngx_int_t

@@ -424,8 +424,8 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 
 /*
  * Drops the page and the other results of a request's lookup; called when
- * memcached has sent all replies about the lookup.  A detached copy that builds
- * the page for the request goes on without the request.
+ * memcached has sent all replies about the lookup.  If a copy of the request,
+ * which has no client, builds the page in the background, that build goes on.
  */
 
 static void
@@ -462,8 +462,9 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (ctx->task->refresh) {
 
         /*
-         * the detached copy ends: no client gets the response of the location
-         * that the origin has led the copy to, and that response may be endless
+         * the detached copy of the client's request ends: no client gets the
+         * response of the location that the origin has led the copy to, and
+         * that response may be endless
          */
 
         return NGX_ERROR;

@@ -66,8 +66,9 @@ ngx_int_t ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
 void ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * lets ctx, the detached copy that builds the page for the request "from", use
- * the list of variants that this request has read
+ * lets ctx, of the detached copy that builds the page for a client's request,
+ * use the list of variants that the client's request, whose context is "from",
+ * has read
  */
 void ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *from);

@@ -26,8 +26,8 @@
 #define NGX_HTTP_MCDS_OWN_ROOM  4096
 
 /*
- * the largest body of an uncacheable response that a detached copy keeps for
- * its client's request, bytes
+ * the largest body of an uncacheable response that a detached copy of a request
+ * keeps for the client's request, bytes
  */
 #define NGX_HTTP_MCDS_OWN_MAX   (1024 * 1024)
 

@@ -3,8 +3,9 @@
  * Copyright (C) mcds authors
  *
  * A conditional request, or a request for a range, has its page built by a
- * detached copy.  If the response turns out not to be storable, the response
- * is for this request alone, which need not ask the origin a second time.
+ * detached copy of the request, which has no client.  If the response turns out
+ * not to be storable, the response is for this request alone, which need not
+ * ask the origin a second time.
  */
 
 

@@ -623,9 +623,9 @@ sub inet_inodes {
 
 
 # returns texts about descriptors that workers have leaked.  A worker may have
-# as many files as at its start, $unix more unix sockets than at its start, and
-# $keep->{$port} connections to a port (undef: none; 1: as many as mcds's pools
-# may have)
+# as many files as at its start, and $unix more unix sockets than at its start.
+# $keep->{$port} is the number of connections to a port that it may have (undef:
+# none), but 1 stands for as many connections as mcds's pools may have there
 
 sub leaks {
     my ($self, $keep, $unix) = @_;

@@ -27,7 +27,7 @@ use Exporter qw/ import /;
 
 our @EXPORT = qw/ d text places nodes listens subrequests /;
 
-# the text of nginx.conf around each case
+# the text of nginx.conf around each test case
 
 my $globals = <<'EOT';
 %%load%%
