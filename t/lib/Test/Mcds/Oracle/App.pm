@@ -2,14 +2,14 @@ package Test::Mcds::Oracle::App;
 
 # Copyright (C) mcds authors
 
-# The application behind the nginx of the oracle, a test that compares nginx
-# with and without mcds.  The answers of the application depend only on the
-# request, and contain the user.  The application is honest: an answer that
-# depends on a header says so by Vary, private, no-store or the like.  Only an
-# application with say => 'session' relies on the configuration to separate
-# sessions.  If a request comes to the location of such an application and no
-# directive separates its sessions, the location is recorded in "exposed", and
-# its application sends Vary from then on.
+# The application behind the nginx of t/oracle.t, the test that compares the
+# answers of nginx with and without mcds.  The answers of the application depend
+# only on the request, and contain the user.  The application is honest: an
+# answer that depends on a header says so by Vary, private, no-store or the
+# like.  Only an application with say => 'session' relies on the configuration
+# to separate sessions.  If a request comes to the location of such an
+# application and no directive separates its sessions, the location is recorded
+# in "exposed", and its application sends Vary from then on.
 #
 #     answer($req, $places, $o)   bytes; $req is { method, uri, head, port };
 #                                 $o: { subrequests, exposed }

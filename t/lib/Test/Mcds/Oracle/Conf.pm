@@ -2,16 +2,19 @@ package Test::Mcds::Oracle::Conf;
 
 # Copyright (C) mcds authors
 
-# The configuration of a case of the oracle: a tree of directives, its text for
-# nginx with and without mcds, and the properties that the application needs.
+# The configuration of nginx for one case of t/oracle.t, the test that compares
+# the answers of nginx with and without mcds: a tree of directives, and its text
+# for the one and the other nginx.  Functions tell the origin server of the test
+# (App.pm) what it must know of the configuration.
 #
 #     d(name, arguments, kids, %more)     a directive; kids make it a block
 #     text($case, %o)     nginx.conf; plain => 1 leaves out each mcds_ line,
 #                         show => 1 the parts of the test itself; the rest of
 #                         %o replaces %%names%%
 #     places($case)       by the id of each location and server{}: { app,
-#                         guard }, the application there and the directives
-#                         in effect that separate sessions
+#                         guard }: how the origin answers there, see App.pm;
+#                         and the directives that apply there and keep pages
+#                         of one client's session from other clients
 #     nodes($case)        [list, index] of each directive, outer ones first
 #     listens($server)    [address or undef, port] of each of its listen
 #     subrequests($case)  whether there are subrequests

@@ -2,7 +2,8 @@ package Test::Mcds::Oracle::Grammar;
 
 # Copyright (C) mcds authors
 
-# Cases for the oracle, made from a seed: configurations, clients and requests.
+# Cases for t/oracle.t, the test that compares the answers of nginx with and
+# without mcds, made from a seed: configurations, clients and requests.
 #
 #     $case = case($seed)     { seed, http, servers, tls, clients, requests }
 #

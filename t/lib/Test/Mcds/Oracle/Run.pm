@@ -2,8 +2,8 @@ package Test::Mcds::Oracle::Run;
 
 # Copyright (C) mcds authors
 
-# One nginx of the oracle, its clients and the application behind it, in one
-# process and one loop.
+# One of the two nginx whose answers t/oracle.t compares, with and without mcds,
+# its clients and the application behind it, in one process and one loop.
 #
 #     $run = Test::Mcds::Oracle::Run->new($t, $memcached)
 #     $run->play($case, \@requests, plain => 1, exposed => {})
