@@ -674,13 +674,19 @@ ngx_mcds_log_read_part(ngx_mcds_log_feed_t *feed,
                              &event)
            == NGX_OK)
     {
+        /* a line that is marked as seen is in the batch already */
+
+        if (ngx_mcds_log_push(&batch->events, &event) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
         rc = ngx_mcds_log_seen(&chunk->seen, &event.id);
 
-        if (rc == NGX_ERROR
-            || (rc == 0
-                && event.id.time >= feed->since
-                && ngx_mcds_log_push(&batch->events, &event) != NGX_OK))
-        {
+        if (rc != 0 || event.id.time < feed->since) {
+            batch->events.n--;
+        }
+
+        if (rc == NGX_ERROR) {
             return NGX_ERROR;
         }
     }
