@@ -13,9 +13,9 @@
  *   "two"
  *
  * The first 1200 lines, of 32000 bytes, are in the item key:0123456789abcdef;
- * two lines follow.  The number after # is set by an edit that replaces all
- * lines, see ngx_mcds_array_edit_t.  Lines with # and @ have a meaning only at
- * the beginning.
+ * two lines follow.  The line with # says how many lines the array had after
+ * the last edit that replaced all lines, see ngx_mcds_array_edit_t.  Lines with
+ * # and @ have a meaning only at the beginning.
  *
  * All changes but a plain append exchange the head by compare-and-swap, so that
  * a reader always gets a consistent list.
@@ -59,8 +59,8 @@ typedef struct ngx_mcds_array_s       ngx_mcds_array_t;
 /*
  * The type of a function that is called when lines of an array have moved to
  * parts, items of their own.  lines is the number of lines in all parts; base
- * is the number that the last edit which replaced all lines has stored in the
- * array, in a line such as "#1500"; 0: none.
+ * is the number of lines that the array had after the last edit that replaced
+ * all lines; 0: unknown.  Their difference tells how far the array has grown.
  */
 
 typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
@@ -117,9 +117,9 @@ typedef struct {
                                           has the key of the array */
     uint32_t                ttl;       /* remaining time to live of the array's
                                           head item, seconds; 0: no expiry */
-    ngx_uint_t              base;      /* number that the last edit which
-                                          replaced all lines has stored, in a
-                                          line such as "#1500"; 0: none */
+    ngx_uint_t              base;      /* number of lines that the array had
+                                          after the last edit that replaced all
+                                          lines; 0: unknown */
 
     /*
      * The lines of the array, item by item: one piece for each part (an item
@@ -264,9 +264,10 @@ typedef struct {
     ngx_uint_t              kind;      /* kind of change of the array,
                                           ngx_mcds_array_edit_e */
     ngx_mcds_value_t       *text;
-    ngx_uint_t              base;      /* with REPLACE, a number to store in the
-                                          array, in a line such as "#1500";
-                                          0: none */
+    ngx_uint_t              base;      /* with REPLACE, the number of lines in
+                                          "text", which is stored in the array,
+                                          in a line such as "#1500"; 0: none is
+                                          stored */
 } ngx_mcds_array_edit_t;
 
 

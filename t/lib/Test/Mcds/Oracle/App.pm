@@ -7,9 +7,9 @@ package Test::Mcds::Oracle::App;
 # only on the request, and contain the user.  The application is honest: an
 # answer that depends on a header says so by Vary, private, no-store or the
 # like.  Only an application with say => 'session' relies on the configuration
-# to separate sessions.  If a request comes to the location of such an
-# application and no directive separates its sessions, the location is recorded
-# in "exposed", and its application sends Vary from then on.
+# to keep the pages of one client's session from others.  If a request comes to
+# the location of such an application and no directive does so, the location is
+# recorded in "exposed", and its application sends Vary from then on.
 #
 #     answer($req, $places, $o)   bytes; $req is { method, uri, head, port };
 #                                 $o: { subrequests, exposed }

@@ -98,8 +98,9 @@ location = /purge {
 }
 EOT
 
-# directives that separate pages by the session cookie if they name it: those
-# with "s" or "k" alone, those with "b" and "n" only together
+# directives that keep pages of one client's session from other clients if they
+# name the session cookie: those with "s" or "k" alone, those with "b" and "n"
+# only together
 
 my %guards = (
     mcds_cache_session_cookies => 's',
@@ -230,8 +231,9 @@ sub walk {
 }
 
 
-# the directives that separate sessions, in effect on a level: those of the
-# level itself replace those of outer levels
+# the directives that keep pages of one client's session from other clients, as
+# far as they apply to a block of the configuration: those of the block itself
+# replace those of outer blocks
 
 sub guards {
     my ($kids, $outer) = @_;
