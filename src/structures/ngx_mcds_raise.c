@@ -703,8 +703,8 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
     }
 
     /*
-     * each change that waited for the raise of the counter gets its own number,
-     * as if the changes had come one after another
+     * the counter has its larger number: each change that waited for this gets
+     * its own number, as if the changes had come one after another
      */
 
     value -= sum;
@@ -723,8 +723,10 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
 
 
 /*
- * Ends the wait of all changes of a counter that cannot be raised.  If another
- * program has set a time to live, a read gets no number.
+ * Calls the handlers of all changes and reads that wait while a counter is set
+ * to the larger number that this worker knows; it could not be set.  rc is their
+ * result; NGX_ABORT: another program has given the counter a time to live; then
+ * changes get NGX_DECLINED, and reads get NGX_ERROR.
  */
 
 static void
