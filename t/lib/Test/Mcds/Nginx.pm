@@ -564,7 +564,7 @@ sub fds {
 sub take_baseline {
     my ($self) = @_;
 
-    $self->{baseline}{$_} = $self->count_fds($_) for $self->workers();
+    $self->{baseline}{$_} = $self->count_fds($_, 0) for $self->workers();
 }
 
 
@@ -581,10 +581,12 @@ sub memfiles {
 # counts a worker's descriptors: files, pipes and the like; unix sockets; TCP
 # connections by remote port.  Omits the memfds with copies of pages, as mcds
 # limits their number.  $nets caches the kernel's tables of sockets, which are
-# slow to read, for calls for many workers; without it, TCP is not counted
+# slow to read, for calls for many workers; if it is 0, TCP is not counted
 
 sub count_fds {
     my ($self, $pid, $nets) = @_;
+
+    $nets //= {};
 
     my ($files, $unix, %tcp) = (0, 0);
     my $net = readlink "/proc/$pid/ns/net" // return;
