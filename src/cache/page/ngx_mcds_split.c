@@ -49,6 +49,7 @@ static ngx_int_t ngx_mcds_split_start(ngx_mcds_split_t *split);
 static void ngx_mcds_split_send(ngx_mcds_split_t *split);
 static void ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len);
 static void ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc);
+static void ngx_mcds_split_log(ngx_mcds_split_t *split);
 static void ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all);
 static void ngx_mcds_split_check(ngx_mcds_split_t *split);
 static void ngx_mcds_split_handler(ngx_event_t *ev);
@@ -138,6 +139,11 @@ ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data, size_t len)
             || ngx_mcds_memory.storing > NGX_MCDS_SPLIT_KEPT))
     {
         split->kept = 0;
+
+        if (split->rc == NGX_MCDS_TOO_LARGE) {
+            ngx_mcds_split_log(split);
+        }
+
         ngx_mcds_split_lose(split, split->rc != NGX_MCDS_OK);
     }
 
@@ -306,40 +312,51 @@ ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
 static void
 ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
 {
-    ngx_uint_t      level;
-    ngx_mcds_key_t  key;
-
     if (split->rc != NGX_MCDS_OK) {
         return;
     }
 
     split->rc = rc;
 
-    ngx_mcds_key_show(&key, &split->key);
+    /*
+     * as long as the whole body is in memory, ngx_mcds_store_too_large() is to
+     * log that it is too large for memcached
+     */
 
-    if (rc == NGX_MCDS_BUSY) {
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "page \"%*s\" is not stored, memcached does not keep up",
-                      (size_t) key.len, key.data);
-
-    } else if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
-
-        /*
-         * If memcached does not answer, that is logged elsewhere, so the level
-         * is info.  NGX_MCDS_TOO_LARGE is logged here only if some parts are no
-         * longer in memory; otherwise ngx_mcds_store_too_large() is to log it.
-         */
-
-        level = ngx_mcds_answered(rc) ? NGX_LOG_WARN : NGX_LOG_INFO;
-
-        ngx_log_error(level, ngx_cycle->log, 0,
-                      "a part of page \"%*s\" is not stored: %s",
-                      (size_t) key.len, key.data, ngx_mcds_strerror(rc));
+    if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
+        ngx_mcds_split_log(split);
     }
 
     if (!split->kept) {
         ngx_mcds_split_lose(split, 1);
     }
+}
+
+
+/* logs why memcached does not get the body of a page */
+
+static void
+ngx_mcds_split_log(ngx_mcds_split_t *split)
+{
+    ngx_uint_t      level;
+    ngx_mcds_key_t  key;
+
+    ngx_mcds_key_show(&key, &split->key);
+
+    if (split->rc == NGX_MCDS_BUSY) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "page \"%*s\" is not stored, memcached does not keep up",
+                      (size_t) key.len, key.data);
+        return;
+    }
+
+    /* if memcached does not answer, that is logged as an error elsewhere */
+
+    level = ngx_mcds_answered(split->rc) ? NGX_LOG_WARN : NGX_LOG_INFO;
+
+    ngx_log_error(level, ngx_cycle->log, 0,
+                  "a part of page \"%*s\" is not stored: %s",
+                  (size_t) key.len, key.data, ngx_mcds_strerror(split->rc));
 }
 
 
