@@ -723,10 +723,10 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
 
 
 /*
- * Calls the handlers of all changes and reads that wait while a counter is set
- * to the larger number that this worker knows; it could not be set.  rc is their
- * result; NGX_ABORT: another program has given the counter a time to live; then
- * changes get NGX_DECLINED, and reads get NGX_ERROR.
+ * Calls the handlers of all changes and reads that wait until a counter is set
+ * to the larger number that this worker knows, when it could not be set.  rc is
+ * their result; with NGX_ABORT, another program has given the counter a time to
+ * live: changes get NGX_DECLINED then, and reads get NGX_ERROR.
  */
 
 static void
