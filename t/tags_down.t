@@ -70,6 +70,8 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /fake { mcds_cache fake;
             proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /fake/plain { mcds_cache fake; mcds_cache_tag off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location = /purge { mcds_cache off; mcds_purge_api on; }
     }
 }
@@ -216,7 +218,7 @@ for my $way (sort keys %ways) {
 
 my $hosts = $hosts{alone};
 my ($h, $h2) = @$hosts;
-my ($plain, $old) = ('/plain-fake', '/fake/old');
+my ($plain, $old) = ('/fake/plain', '/fake/old');
 
 for my $uri ($plain, $old) {
     ok(wait_for(sub {
