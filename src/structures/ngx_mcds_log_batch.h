@@ -22,8 +22,9 @@
  * ids.  The lines have settled: lines of later batches have larger ids, with
  * the exception of a few lines that were written late.  No earlier batch has a
  * line whose id is larger than "newest".  "look" is the number of the search
- * for new lines that completed the batch.  "text" is for the followers, which
- * may cache the formatted lines there; NULL at first.
+ * for new lines that completed the batch or, if the searches just before it
+ * failed, of the first of these.  "text" is for the followers, which may cache
+ * the formatted lines there; NULL at first.
  */
 
 typedef struct {

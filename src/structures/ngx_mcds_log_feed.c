@@ -27,8 +27,10 @@ typedef struct {
     size_t                    at;        /* position in the log's item up to
                                             which its lines were read */
     u_char                    head[NGX_MCDS_LOG_HEAD];
-                                         /* first bytes of the log's item, if
-                                            "at" is not 0 */
+                                         /* copy of the first bytes of the log's
+                                            item, "at" at most: if they differ
+                                            in the item's next value, the item
+                                            was lost and created again */
     ngx_mcds_value_t         *value;     /* value of the log's item, as just
                                             read, or NULL */
 } ngx_mcds_log_part_t;
@@ -62,6 +64,10 @@ struct ngx_mcds_log_feed_s {
                                             never given to the followers */
     ngx_uint_t                waiting;
     ngx_uint_t                looks;
+    ngx_uint_t                first;     /* number of the first look whose lines
+                                            the current look may find: the look
+                                            after the last one that has not
+                                            failed */
     ngx_uint_t                rc;        /* result of the current look for new
                                             lines of the log */
     unsigned                  ready:1;   /* the first look for new lines of the
@@ -236,6 +242,11 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
     ngx_mcds_log_chunk_t  *chunk;
 
     feed->looks++;
+
+    if (feed->rc == NGX_MCDS_OK) {
+        feed->first = feed->looks;
+    }
+
     feed->rc = NGX_MCDS_OK;
 
     if (ngx_mcds_log_window(feed) != NGX_OK) {
@@ -527,7 +538,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
         return;
     }
 
-    batch->look = feed->looks;
+    batch->look = feed->first;
     batch->newest = feed->newest;
 
     if (ngx_mcds_log_id_cmp(&batch->events.elts[n - 1].id, &feed->newest) > 0)
@@ -674,7 +685,10 @@ ngx_mcds_log_read_part(ngx_mcds_log_feed_t *feed,
                              &event)
            == NGX_OK)
     {
-        /* a line that is marked as seen is in the batch already */
+        /*
+         * add the line to the feed's batch before ngx_mcds_log_seen() records
+         * it as read: if there is no memory, the next look reads it again
+         */
 
         if (ngx_mcds_log_push(&batch->events, &event) != NGX_OK) {
             return NGX_ERROR;

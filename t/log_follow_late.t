@@ -1,0 +1,80 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# A client of mcds_log_api follow=1 gets a late line among the older ones, while
+# the worker cannot look for new lines; once it can, it finds this line, too,
+# and does not send it again.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Follow;
+
+my $t = Test::Mcds->new()->not_in('many', 'it looks at few workers');
+
+# the worker looks for items that have changed without their values
+
+my $m = $t->fake('m', sub {
+    my ($f, $c, $line) = @_;
+    return "SERVER_ERROR out of memory\r\n"
+        if $f->mode() eq 'blind' && $line =~ /^mg \S*log:/ && $line !~ / v /;
+    return;
+});
+
+my $h = $t->nginx('h', <<'EOC');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location = /log {
+            mcds_log_api     log chunk=60s;
+            mcds_api_methods GET POST;
+        }
+    }
+}
+EOC
+
+sub post {
+    my ($ago, @lines) = @_;
+
+    return http_post($h->port(), "/log?time=-$ago",
+        join('', map { "\"$_\"\n" } @lines),
+        headers => { 'Content-Type' => 'application/x-ndjson' })->status();
+}
+
+my $now = Test::Mcds::Follow->new($h, '/log?follow=1');
+
+is(post(0, 'first'), 204, 'a line');
+ok($now->seen(1), 'a client sees it');
+
+$m->tell('blind');
+is(post(2, 'late'), 204, 'a late line');
+
+my $c = Test::Mcds::Follow->new($h, '/log?follow=1&first=-60');
+ok(wait_for(sub { $c->lines() =~ /late/ }), 'it is among the older ones')
+    or diag($c->lines());
+
+# some more looks fail
+
+$m->mark();
+ok(wait_for(sub { $m->count(qr/^mg \S*log:/) > 20 }), 'looks fail');
+$m->tell('');
+
+is(post(0, 'last'), 204, 'a new line');
+ok(wait_for(sub { $_->lines() =~ /last/ }), 'is seen') for $c, $now;
+is($c->lines(), 'late first last', 'each line once');
+is($now->lines(), 'first late last', 'by the other client, too');
+is($c->wrong(), 0, 'their ids rise');
+
+$_->close() for $c, $now;
+$t->done();
