@@ -246,8 +246,8 @@ void mcds_site_read(mcds_t *m);
  * object, such as a log.  It is the pool of the option --pool, or the pool that
  * the directives for this object use in nginx's configuration: those that are
  * one of "directives" (separated by spaces) and have the object's name as their
- * first argument; name NULL: any argument, or none.  Ends the tool if the pool
- * is not unique.
+ * first argument (mcds_table_lookup: second argument); name NULL: any argument,
+ * or none.  Ends the tool if the pool is not unique.
  */
 
 void mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name);
@@ -266,10 +266,11 @@ void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
 
 /*
  * Returns the next directive in nginx's configuration, from index *i on, that
- * is one of "directives" (names, separated by spaces), has this name as its
- * argument (as its second one behind the variable of mcds_table_lookup) and is
- * not "off"; name NULL is any name, or none.  Sets *i to the
- * index after the directive.  Returns NULL if there is no such directive.
+ * is one of "directives" (names, separated by spaces) and has this name as its
+ * first argument; the first argument of mcds_table_lookup is a variable, so its
+ * second one is compared.  name NULL: any name, or none.  Directives with "off"
+ * in place of the name are skipped.  Sets *i to the index after the directive.
+ * Returns NULL if there is no such directive.
  */
 
 mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,

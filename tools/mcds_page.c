@@ -33,7 +33,7 @@ typedef struct {
     ngx_str_t        *site;
     ngx_mcds_pool_t  *pool;
     mcds_scope_t     *scope;      /* the first block of nginx's configuration
-                                     that belongs to this site */
+                                     with this mcds_cache_site and pool */
 } mcds_found_t;
 
 
@@ -46,8 +46,9 @@ typedef struct {
     ngx_uint_t        v6;
     in_port_t         port;
     ngx_uint_t        best;
-    ngx_array_t       servers;    /* the server{} blocks chosen so far, array of
-                                     ngx_http_core_srv_conf_t * */
+    ngx_array_t       servers;    /* of the server{} blocks seen so far, those
+                                     that cache pages and match the URL's host
+                                     best: ngx_http_core_srv_conf_t * */
 } mcds_choice_t;
 
 

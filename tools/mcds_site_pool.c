@@ -271,8 +271,9 @@ mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
         directive = (mcds_directive_t *) m->directives.elts + (*i)++;
 
         /*
-         * directives such as mcds_lock_api may have no argument; the first one
-         * of mcds_table_lookup is a variable
+         * word: the argument with the object's name, such as a table's; NULL:
+         * the directive has no argument, as mcds_lock_api may.  It is the first
+         * argument, but the second of mcds_table_lookup, after a variable.
          */
 
         n = mcds_is(&directive->words[0], "mcds_table_lookup") ? 2 : 1;
@@ -331,9 +332,9 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
 
 
 /*
- * returns 1 if the key of a counter matches the text of a directive, in which a
- * variable stands for any characters; if "begin" is 1, the text is a prefix,
- * which needs to match only the beginning of the key
+ * returns 1 if the key of a counter matches the text in "key=" or "prefix=" of
+ * a directive, where a variable stands for any characters; if "begin" is 1, the
+ * text is a prefix, which needs to match only the beginning of the key
  */
 
 static ngx_uint_t
@@ -363,8 +364,9 @@ mcds_site_fits(u_char *text, u_char *end, u_char *key, u_char *last,
         } else {
 
             /*
-             * the key does not match: one more of its characters becomes part
-             * of the value of the text's last variable, if there is one
+             * the key does not match the directive's text: one more character
+             * of the key becomes part of the value of the variable that was
+             * last found in the text; if none was found, there is no match
              */
 
             if (rest == NULL || mark == last) {

@@ -67,7 +67,7 @@ typedef struct {
 
     /*
      * 1: since it last published its hot keys, the worker has counted a request
-     * or noted a value for a key
+     * or recorded the value, such as that of a counter, of a key
      */
     ngx_uint_t               changed;
 
@@ -84,11 +84,11 @@ typedef struct {
 typedef struct {
     uint64_t                 rate;     /* requests for the hot key in 1000
                                           seconds */
-    uint64_t                 value;    /* the last value noted for the hot key,
+    uint64_t                 value;    /* the last known value of the hot key,
                                           such as that of a counter */
-    uint64_t                 noted;    /* when the key's value was noted, in
-                                          milliseconds since the epoch; 0:
-                                          never */
+    uint64_t                 noted;    /* time when "value", such as that of a
+                                          counter, was last recorded, ms since
+                                          the epoch; 0: never */
     size_t                   len;      /* length of the hot key, 1 to
                                           NGX_MCDS_HOTKEYS_KEY */
     u_char                   data[NGX_MCDS_HOTKEYS_KEY];

@@ -52,10 +52,11 @@ ngx_mcds_spare_init(size_t max)
     static ngx_uint_t  done;
 
     /*
-     * A later call must not change the bound of the freed memory that a worker
-     * keeps.  While the bound is 0, memory of values is not rounded up to the
-     * size of its class; with a larger bound, the worker would keep such memory
-     * among the larger pieces of the class.
+     * Only the first call of this function sets the bound of the freed memory
+     * that a worker keeps.  While the bound is 0, a value's memory has just the
+     * requested size, and is not rounded up to the size of its class.  If a
+     * second call set a larger bound, the worker would keep this memory when it
+     * is freed, and use it for a later value that needs the full size.
      */
 
     if (done) {

@@ -263,9 +263,10 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
         ngx_memory_barrier();
 
         /*
-         * log (1) that the server is down, unless the flag "told" says that the
-         * log has it; the flag is ignored if no other breaker is open, as when
-         * the worker that had set the flag ended while its breaker was open
+         * This worker's breaker has opened.  Log (1) that the server is down,
+         * unless the flag "told" says that the log has it.  If no other
+         * worker's breaker for the server is open, the flag is ignored: a
+         * worker that ended with an open breaker may have left it set.
          */
 
         return ngx_atomic_cmp_set(told, 0, 1)

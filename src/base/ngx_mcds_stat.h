@@ -367,7 +367,8 @@ char *ngx_mcds_stat_family(ngx_uint_t family);
 
 
 /*
- * Takes this worker's gauges of a server in shared memory, and clears them;
+ * Makes this worker the owner of its gauges of a server in shared memory
+ * (pending operations, open connections, breaker), and sets the gauges to 0;
  * worker is the number of this worker.
  */
 
@@ -415,9 +416,10 @@ void ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when);
 
 
 /*
- * Flushes the sums of the statistics a last time, and frees the worker's gauges
- * of the memcached server for other workers.  Statistics without gauges are
- * flushed by ngx_mcds_stat_flush_all() only.
+ * Flushes the sums of a server's statistics a last time when the worker exits,
+ * and clears this worker's gauges of the server in shared memory, unless a new
+ * worker with the same number already uses them.  If the statistics have no
+ * gauges, nothing is flushed: ngx_mcds_stat_flush_all() flushes their sums.
  */
 
 void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);

@@ -195,10 +195,11 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
         }
 
         /*
-         * Before this loop finds a key in the summary "from", it may have
-         * evicted the key from the summary "to".  The key is not inserted
-         * again: its count in "to" was at least other->count + floor, and all
-         * counts left in "to" are at least that large.
+         * The summary "to" does not list this key of "from".  If "to" did not
+         * list it before this merge either, "to" has counted it at most "floor"
+         * times, and its total is at most other->count + floor.  If this loop
+         * has evicted the key from "to", its total was at least that, and so is
+         * that of each key left in "to": the key is not inserted again.
          */
 
         if (to->n == to->max) {

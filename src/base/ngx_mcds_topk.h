@@ -64,10 +64,10 @@
 typedef struct {
     uint64_t               count;
     uint64_t               error;
-    uint64_t               value;    /* the last value noted for the key, such
-                                        as that of a counter */
-    uint64_t               noted;    /* when the key's value was noted,
-                                        milliseconds; 0: never */
+    uint64_t               value;    /* the last known value of the key, such
+                                        as that of a counter; not the count */
+    uint64_t               noted;    /* time when ngx_mcds_topk_note() last set
+                                        the key's "value", ms; 0: never */
     uint32_t               hash;
     uint32_t               next;     /* number of the next key in the same
                                         bucket of the hash table, counted from

@@ -116,12 +116,15 @@ struct ngx_mcds_pool_s {
     uint64_t              purges;
 
     /*
-     * fields of this worker about marks: a mark is the expiry, years ahead,
-     * that mcds gives a durable counter, see ngx_mcds_raise.h
+     * mcds creates a durable counter with an expiry years ahead, and tells its
+     * counters by this mark from numbers that other programs have set.  Only to
+     * its own counters does it give back a number that memcached has lost, see
+     * ngx_mcds_raise.h.
      */
-    time_t                marked;       /* when a counter with a mark, an expiry
-                                           years ahead, was last seen */
-    ngx_uint_t            unmarked;     /* 1: counters get no mark, an expiry
+    time_t                marked;       /* when this worker last saw a counter
+                                           with an expiry that mcds has set
+                                           years ahead */
+    ngx_uint_t            unmarked;     /* 1: mcds gives counters no expiry
                                            years ahead, since the clock of a
                                            server is itself years ahead */
 };

@@ -2,10 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Private to client/: an operation is executed by an exchange, by a group of
- * replicas, or by the steps of the classic protocol.  These point to the
- * operation and the operation points back, so that either can end first.  The
- * operations of a group and of steps are linked with exchanges in the same way.
+ * Private to client/: links an operation with its executor: an exchange (one
+ * command to a server, and the reply), a group (the operations on all replicas
+ * of a key), or the steps (several commands) of the classic protocol.  The two
+ * point to each other, so that either can end first.  A group or steps submit
+ * operations of their own, which have executors of their own.
  */
 
 
@@ -63,9 +64,10 @@ void ngx_mcds_op_fail(ngx_mcds_op_t *op, ngx_uint_t rc);
 
 
 /*
- * Unlinks an operation from its exchange with a server when the worker exits.
- * A list of abandoned operations points to the operation until its owner
- * cancels it: memory without any pointer to it would look like a leak.
+ * Unlinks an operation from its executor, such as an exchange (a command to a
+ * server, and the reply), when the worker exits.  A list of abandoned
+ * operations points to the operation until its owner cancels it: memory without
+ * any pointer to it would look like a leak.
  */
 
 void ngx_mcds_op_abandon(ngx_mcds_op_t **link);

@@ -335,9 +335,9 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
     case NGX_MCDS_PROTOCOL:
 
         /*
-         * it is unknown whether the server has executed the command: rc becomes
-         * the result of the operation if all servers must execute the command,
-         * or none has replied
+         * it is unknown whether the server has executed the command: if all
+         * servers must execute it, this becomes the result of the operation (a
+         * high rank); otherwise only if no server has replied (a low rank)
          */
 
         return all ? 8 : 2;
@@ -468,8 +468,9 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
 
 
 /*
- * Raises a counter that all replicas have lost, on the server of leg, which has
- * created it anew, to "largest": the number that the caller knew plus delta.
+ * Adds to a counter on one replica (leg) the difference up to "largest".
+ * All replicas had lost this counter and have created it anew: "largest" is the
+ * number that the caller knew before, plus the increment of this operation.
  */
 
 static void

@@ -33,19 +33,22 @@
 
 
 /*
- * the wait before a counter is raised on a replica, in milliseconds, besides
- * the pool's timeout: longer than the network delays a command
+ * milliseconds to wait, besides the pool's timeout, before a counter that is
+ * too low on one replica is set to the larger number of another replica: longer
+ * than the network delays an increment of the counter
  */
 #define NGX_MCDS_LEVEL_WAIT       5000
 
 /*
- * A counter is raised on a replica once increments have paused; after so many
- * waits for a pause it is not raised, and the replicas keep different numbers.
+ * The maximum number of these waits for a counter.  After each, one replica is
+ * set to the number that the other had before the wait; they become equal after
+ * a wait without increments.  After the last, they keep different numbers.
  */
 #define NGX_MCDS_LEVEL_WAITS      120
 
 /*
- * the maximum number of attempts to raise a counter, after concurrent changes
+ * the maximum number of attempts, after one wait, to set the counter to the
+ * larger number, if other changes of the counter come in between
  */
 #define NGX_MCDS_LEVEL_TRIES      16
 
@@ -56,10 +59,10 @@
 #define NGX_MCDS_LEVEL_LEN        64
 
 /*
- * the maximum number of counters of a worker that wait to be raised on a
- * replica, and of bytes that they take; further counters keep different numbers
- * on their replicas until a later increment, by which a worker notices the
- * difference again
+ * the maximum number of counters of a worker that wait until one replica gets
+ * the larger number of another, and of bytes that they take; further counters
+ * keep different numbers on their replicas until a later increment, by which a
+ * worker notices the difference again
  */
 #define NGX_MCDS_LEVEL_BUCKETS    1024
 #define NGX_MCDS_LEVELS           262144
@@ -77,29 +80,30 @@ typedef struct {
 
 
 typedef struct {
-    ngx_mcds_index_node_t  node;         /* index node, found by the server of
-                                            the replica to raise ("low") and the
-                                            key */
+    ngx_mcds_index_node_t  node;         /* index node, found by the key of the
+                                            counter and by "low", the server
+                                            with its smaller number */
     ngx_event_t            timer;
     ngx_mcds_op_t          op;
 
     /*
-     * the request for the counter that is raised on a replica; its strings
-     * follow this struct in memory
+     * a request with the key of the counter, copied for each command to one of
+     * the two replicas; its strings follow this struct in memory
      */
     ngx_mcds_request_t     req;
 
     /*
-     * seen, least and was_there are from before the wait, in which increments
-     * that are still under way arrive on both replicas
+     * The counter as it was before a wait of some seconds, in which increments
+     * that are still under way arrive on both replicas.  After the wait, the
+     * replica "low" is set to "seen".
      */
 
-    uint64_t               seen;         /* value of the counter on "high", the
-                                            replica to copy */
-    uint64_t               least;        /* value of the counter on "low", the
-                                            replica to raise */
-    ngx_uint_t             was_there;    /* 1: before the wait, the counter was
-                                            on "low", the replica to raise */
+    uint64_t               seen;         /* number of the counter on "high", the
+                                            replica with the larger number */
+    uint64_t               least;        /* number of the counter on "low", the
+                                            replica with the smaller number */
+    ngx_uint_t             was_there;    /* 1: before the wait, the counter
+                                            existed on "low" */
     ngx_uint_t             waits;
     ngx_uint_t             tries;
     ngx_mcds_level_side_t  high;
@@ -191,7 +195,7 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
     level->timer.data = level;
     level->timer.log = ngx_cycle->log;
 
-    /* an exiting worker does not wait for a counter to be raised */
+    /* an exiting worker does not wait until the replicas have equal numbers */
 
     level->timer.cancelable = 1;
 
@@ -220,8 +224,9 @@ ngx_mcds_level_exit(ngx_mcds_index_node_t *node, void *data)
 
 
 /*
- * starts the next wait of a counter that is to be raised on a replica, and
- * notes the numbers that both replicas have before this wait
+ * notes the numbers that a counter has on two replicas, and starts a wait, in
+ * which increments that are still under way arrive on both; after the wait, the
+ * replica with the smaller number is set to the larger one noted here
  */
 
 static void
@@ -281,9 +286,9 @@ ngx_mcds_level_read(ngx_mcds_level_t *level, ngx_mcds_level_side_t *side,
 
 
 /*
- * Takes the number of the counter on "low", the replica to raise, and then
- * reads it on "high", the replica to copy: in this order, a decrement seen on
- * "low" has reached "high", too.
+ * Takes the number of the counter on "low", the replica where it is smaller,
+ * and then reads it on "high", where it is larger: in this order, a decrement
+ * seen on "low" has reached "high", too.
  */
 
 static void

@@ -347,7 +347,11 @@ ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
     if (text->len == full.len
         && ngx_memcmp(text->data, full.data, full.len) == 0)
     {
-        /* memcached is at its connection limit, and may support the protocol */
+        /*
+         * memcached is at its limit of connections: this counts as a failure,
+         * not as a sign that the server lacks the pool's protocol (meta or
+         * classic), without which it is not used at all
+         */
 
         level = ngx_mcds_server_level(conn->server, NGX_LOG_WARN);
 

@@ -28,17 +28,20 @@
     "<a id=\"prometheus\" href=\"?format=prometheus\">Prometheus</a>"
 
 
-/* the text that replaces a line of the live page's source, page.html */
+/*
+ * a line of page.html, the source of the live page, and the text that replaces
+ * the line
+ */
 
 typedef struct {
     char                    *line;
     char                    *open;
     u_char                  *data;
     char                    *close;
-    ngx_uint_t               format;    /* format of the statistics: the line is
-                                           replaced if the location's
-                                           mcds_status allows this format, and
-                                           left out otherwise */
+    ngx_uint_t               format;    /* format of the statistics; if the
+                                           location's mcds_status does not allow
+                                           it, the line of page.html is left
+                                           out, not replaced */
 } ngx_http_mcds_status_part_t;
 
 

@@ -18,8 +18,9 @@ static u_char *ngx_mcds_array_number(u_char *p, u_char *last,
 
 
 /*
- * parses a line such as "#1500\n" of an array's head item: the last edit that
- * replaced all lines of the array has set this number, the base
+ * parses a line such as "#1500\n" in the item of an array's key: sets *base to
+ * its number, how many lines the array had after the last edit that replaced
+ * all its lines
  */
 
 ngx_int_t
@@ -46,9 +47,9 @@ ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base)
 
 
 /*
- * parses a line such as "@0123456789abcdef 1200 32000\n" of an array's head
- * item: the id, the number of lines and the bytes of a part (item of older
- * lines)
+ * parses a line such as "@0123456789abcdef 1200 32000\n" in the item of an
+ * array's key: the id, the number of lines and the bytes of a part, another
+ * item with older lines of the array
  */
 
 ngx_int_t

@@ -297,17 +297,19 @@ ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
 
 
 /*
- * Parses the line "#base" of an array, at *pos in its head item, and moves *pos
- * behind the line.  Returns NGX_DECLINED if there is no such line.
+ * Parses a line such as "#1500" at *pos in the item of an array's key: sets
+ * *base to its number, how many lines the array had after the last edit that
+ * replaced all its lines, and moves *pos behind the line.  Returns NGX_OK, or
+ * NGX_DECLINED if there is no such line.
  */
 
 ngx_int_t ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base);
 
 
 /*
- * Parses, at *pos in the head item of an array, a line "@id ..." that describes
- * a part, an item with older lines, and moves *pos behind the line.  Returns
- * NGX_DECLINED if there is no such line.
+ * Parses, at *pos in the item of an array's key, a line "@id ..." for a part,
+ * another item with older lines of the array, and moves *pos behind the line.
+ * Returns NGX_OK, or NGX_DECLINED if there is no such line.
  */
 
 ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,
@@ -315,9 +317,10 @@ ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,
 
 
 /*
- * Returns the end of the lines from p on that move to the next part of an
- * array, an item of their own: after the last LF within NGX_MCDS_ARRAY_PART
- * bytes, or after the first LF if a line is longer.
+ * Returns the end of the part that begins at p, where the lines of a large
+ * array are split into parts, items of their own in memcached: after the last
+ * LF within NGX_MCDS_ARRAY_PART bytes, or after the first LF if a line is
+ * longer; "last" if no more bytes than that are left, or no LF.
  */
 
 u_char *ngx_mcds_array_cut(u_char *p, u_char *last);

@@ -222,8 +222,9 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
     content = &read->content;
 
     /*
-     * read the array's parts, items of older lines; the last piece, for the
-     * lines in the head item, was read before
+     * reads the items with the array's older lines; the last element of
+     * "pieces" has the newest lines, those in the item of the array's key,
+     * which was read before
      */
 
     while (read->rc == NGX_MCDS_OK

@@ -75,13 +75,13 @@ typedef struct {
 
     /*
      * for ngx_mcds_raise(): if memcached has lost the counter, that function
-     * raises the counter to the number that nginx remembers
+     * increases the new counter to the number that nginx remembers
      */
     ngx_mcds_wish_t        wish;
 
     uint64_t               value;      /* number of the counter in memcached's
                                           reply, kept while ngx_mcds_raise()
-                                          raises the counter */
+                                          increases the counter */
     ngx_msec_t             sent;
     ngx_uint_t             subtract;
     ngx_mcds_counter_t     counter;
@@ -447,8 +447,8 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
  * shared memory: a counter that memcached has lost is created from this number,
  * so that no client ever sees a smaller one.  Leaves req as it is if the
  * initial number must be fetched from the origin (req->update).  With replicas,
- * a counter that a server has just created is then raised to the largest number
- * of all servers.
+ * a counter that a server has just created is then increased to the largest
+ * number of all servers.
  */
 
 static void
@@ -479,10 +479,10 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
         /*
-         * on replicas, a counter with a mark (an expiry years ahead, see
-         * ngx_mcds_raise.h) is raised if memcached replies with a smaller
-         * number than nginx remembers; only a command that would create the
-         * counter without a mark gets the remembered number
+         * on replicas, a counter with an expiry years ahead (see
+         * ngx_mcds_raise.h) is increased to the number that nginx remembers if
+         * memcached replies with a smaller one; only a command that would
+         * create the counter without an expiry gets the remembered number
          */
 
         if (req->ttl == 0) {
@@ -538,8 +538,8 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 
 /*
  * Handles the number of a counter in memcached's reply.  Returns NGX_AGAIN if
- * the counter is being raised, because this number is smaller than the one that
- * nginx remembers: the waiting requests will get the raised number.
+ * this number is smaller than the one that nginx remembers, and the counter is
+ * being increased: the waiting requests will get the larger number.
  */
 
 static ngx_int_t
@@ -564,12 +564,12 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
 
 
 /*
- * Raises a counter to the number that nginx remembered before the change of the
- * counter was sent: the smaller number in memcached's reply means that
- * memcached has lost the counter and created it again, or that a client has set
- * the counter.  Returns NGX_AGAIN if the raise has begun; NGX_DECLINED if the
- * counter must not be raised, such as when another worker has learned meanwhile
- * that a client has set it; NGX_ERROR if the raise cannot begin.
+ * Increases a counter in memcached to the number that nginx remembered before
+ * the change of the counter was sent: the smaller number in memcached's reply
+ * means that memcached has lost the counter and created it again, or that a
+ * client has set it.  Returns NGX_AGAIN if the increase has begun; NGX_DECLINED
+ * if the counter must stay as it is, such as when another worker has learned
+ * meanwhile that a client has set it; NGX_ERROR if the increase cannot begin.
  */
 
 static ngx_int_t
@@ -619,10 +619,10 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 
 /*
  * Lowers the number that nginx remembers of a counter by the sum that memcached
- * has just subtracted, so that nginx does not raise the counter to the old
- * number.  It would not be enough to remove the counter's mark (the expiry,
- * years ahead, of counters that hosts may raise): a counter with a period is
- * raised without a mark.
+ * has just subtracted, so that nginx does not increase the counter to the old
+ * number again.  ngx_mcds_counter_unmark() prevents that only for a counter
+ * with an expiry that mcds sets years ahead, not for one that expires at the
+ * end of a period.
  */
 
 static void
@@ -637,9 +637,10 @@ ngx_mcds_counter_lowered(ngx_mcds_batch_t *batch)
 
 
 /*
- * Removes the expiry of a counter that was decreased, if this expiry is a mark
- * (years ahead, given by mcds).  Hosts that do not know of the decrease do not
- * raise a counter without an expiry.
+ * Removes the expiry of a counter that was just decreased, if it is the expiry
+ * years ahead that mcds itself has set.  Other hosts may know only the larger
+ * number of before: they would increase the counter to it, as if memcached had
+ * lost the counter, but they do not increase a counter without an expiry.
  */
 
 static void

@@ -41,10 +41,11 @@ typedef struct {
 
     /*
      * ONLY: a missing counter is not created, the result is NGX_MCDS_NOT_FOUND.
-     * NOW: a missing counter is created.  A change that cannot be sent, and is
-     * kept in shared memory, later creates the counter only from a number that
-     * this host knows: an initial number that a request fetches from the origin
-     * by then may already include the change.
+     * NOW: a missing counter is created.  With both, a change that could not be
+     * sent, and that shared memory keeps to send it later, creates a missing
+     * counter only from a number that this host knows.  If it knows none, the
+     * change is dropped: the next request fetches the counter's initial number
+     * from the origin, and that number may already include the change.
      */
     ngx_uint_t          update;
 

@@ -59,13 +59,13 @@ typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
  * The request for a lease.  The lease's item is key:lock, on the server of key,
  * with a random token of the owner as its value.
  *
- * If "text" is set, the lease is open: other programs can see and share it.
- * Its item is then key itself, with this text, at most NGX_MCDS_LEASE_TEXT
- * bytes, as its value; the text must differ from that of any other attempt to
- * take a lease.  If memcached loses the item, it is added again unless another
- * client was faster.  The handler is called once more, with the lease and the
- * reason, if the lease was lost or could not be extended in time; even then the
- * caller must release the lease.
+ * If "text" is set, the lease is open: other programs see its item, and can
+ * take the lease, too.  The item is then key itself, with this text, at most
+ * NGX_MCDS_LEASE_TEXT bytes, as its value; the text must differ from that of
+ * any other attempt to take a lease.  If memcached loses the item, it is added
+ * again unless another client was faster.  The handler is called once more,
+ * with the lease and the reason, if the lease was lost or could not be extended
+ * in time; even then the caller must release the lease.
  *
  * If "left" is set, the lease is that of the page whose name is key.  *left
  * must live until the handler is called; it gets the data that the last owner
@@ -88,19 +88,21 @@ typedef struct {
                                           open lease, or empty */
     ngx_mcds_lease_left_t *left;       /* gets the data in a page's lease; or
                                           NULL */
-    uint64_t               due;        /* with left: time, shown to other
-                                          workers, before which the owner does
-                                          not expect to end its build of the
-                                          page; 0: unknown */
+    uint64_t               due;        /* used only if the field "left" is set:
+                                          time, shown to other workers, before
+                                          which the worker that takes the lease
+                                          does not expect to end its build of
+                                          the page, ms since the epoch; 0:
+                                          unknown */
     unsigned               at_once:1;
 } ngx_mcds_lease_wish_t;
 
 
 /*
  * Tries once to take a lease.  Until its release the lease is extended every
- * ttl / 3.  A lease that other programs do not share (without wish->text) is
- * extended for 60 ttl at most, as its owner may hang.  Returns NGX_ERROR if out
- * of memory; otherwise the handler is called once, not from inside of this
+ * ttl / 3.  A lease whose item other programs do not see (without wish->text)
+ * is extended for 60 ttl at most, as its owner may hang.  Returns NGX_ERROR if
+ * out of memory; otherwise the handler is called once, not from inside of this
  * call.
  */
 
@@ -109,27 +111,29 @@ ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish,
 
 
 /*
- * Writes another text into an open lease, after its handler was called with OK.
- * The handler is then called a second time; with any rc but OK, lease is NULL,
- * and was released.  Returns NGX_BUSY, and changes nothing, while the lease is
- * being extended, if it was lost, or, with the classic protocol, if its time is
- * over.
+ * Replaces the text in the item of an open lease (acquired with wish->text, so
+ * that other programs see its item), after the lease's handler was called with
+ * OK.  The handler is then called a second time; with any rc but OK, lease is
+ * NULL, and was released.  Returns NGX_BUSY, and changes nothing, while the
+ * lease is being extended, if it was lost, or, with the classic protocol, if
+ * its time is over.
  */
 
 ngx_int_t ngx_mcds_lease_write(ngx_mcds_lease_t *lease, ngx_str_t *text);
 
 
 /*
- * Releases an open lease, which other programs share; its item in memcached
- * stays for the rest of its time to live.
+ * Releases an open lease (acquired with wish->text, so that other programs see
+ * its item), but does not delete the item: it stays in memcached for the rest
+ * of its time to live.
  */
 
 void ngx_mcds_lease_leave(ngx_mcds_lease_t *lease);
 
 
 /*
- * Returns the milliseconds, from now, for which an open lease, which other
- * programs share, is guaranteed to be held.
+ * Returns the milliseconds, from now, for which this worker is guaranteed to
+ * hold an open lease (acquired with wish->text).
  */
 
 ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);

@@ -19,9 +19,9 @@
 #define NGX_MCDS_LOCK_FAILED      100
 
 /*
- * the limits of a worker's gates, each for the requests that want the same
- * lock: the number of gates, and their bytes; a gate exists only while a
- * request wants or holds the lock, so that the limits are never reached
+ * this worker's hash table of gates (a gate has all requests of the worker for
+ * one lock): its buckets, and its limits in gates and bytes; they are too high
+ * to be reached, as a gate exists only while a request wants or holds its lock
  */
 #define NGX_MCDS_GATE_BUCKETS     1024
 #define NGX_MCDS_GATES            1048576
@@ -120,8 +120,8 @@ static ngx_str_t          ngx_mcds_lock_fence =
                               ngx_string(NGX_MCDS_LOCK_FENCE);
 
 /*
- * the lines in which the requests of this worker wait for a lock, one for each
- * lock, and the largest fencing token that this worker has seen
+ * the gates, in whose lines the requests of this worker wait for a lock, one
+ * gate for each lock; and the largest fencing token that this worker has seen
  */
 
 static ngx_mcds_index_node_t  *ngx_mcds_gate_buckets[NGX_MCDS_GATE_BUCKETS];

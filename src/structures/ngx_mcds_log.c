@@ -19,8 +19,9 @@
 #define NGX_MCDS_LOG_RUNS         4096
 
 /*
- * the search for frames (lines that were appended at once) in an item of a log
- * checks at most this many times the item's length
+ * the limit of the bytes, in multiples of the item's length, that the search
+ * for frames (lines that were appended at once) in an item of a log reads, some
+ * of them repeatedly, without finding a frame
  */
 #define NGX_MCDS_LOG_PATIENCE     8
 

@@ -234,10 +234,11 @@ typedef struct {
     size_t                 end;        /* end of the frame, the lines appended
                                           to the log at once, that is being
                                           read */
-    size_t                 foreign;    /* bytes of the item that other programs
-                                          wrote, outside of frames */
-    size_t                 spent;      /* bytes of the item read in the search
-                                          for frames, without finding one */
+    size_t                 foreign;    /* bytes of the item that are in no frame
+                                          of lines: other programs wrote them */
+    size_t                 spent;      /* number of bytes of this item of the
+                                          log that were read in vain, in search
+                                          of the next frame of lines */
     ngx_str_t              host;
     uint64_t               writer;
     uint64_t               seq;

@@ -26,12 +26,14 @@ typedef void (*ngx_mcds_log_size_pt)(void *data, uint64_t chunk, uint64_t size);
 
 
 /*
- * The commands (asides) of a log's writer that append no lines.  The writer
- * sets log, handler and data, and initializes the queue.
+ * The commands (asides) of a log's writer that append no lines, but count the
+ * log's bytes or create missing items.  The writer sets log, handler and data,
+ * and initializes the queue.
  */
 
 typedef struct {
-    ngx_queue_t             queue;     /* ngx_mcds_log_aside_t */
+    ngx_queue_t             queue;     /* commands to which memcached has not
+                                          replied yet, ngx_mcds_log_aside_t */
     ngx_mcds_log_t         *log;
     ngx_mcds_log_size_pt    handler;
     void                   *data;

@@ -338,8 +338,9 @@ ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result)
     if (result->rc == NGX_MCDS_NOT_FOUND) {
 
         /*
-         * an earlier item of the log may be missing only because memcached has
-         * lost it
+         * if the last item that was requested is missing, the log's time
+         * interval has no further items; a missing item before the last one is
+         * no sign of the end, as memcached may have lost it
          */
 
         if (item->part + 1 == slot->asked) {

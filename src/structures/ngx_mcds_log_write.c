@@ -724,7 +724,11 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             return NGX_DECLINED;
         }
 
-        /* the log's item exists, new from another writer or full: try again */
+        /*
+         * the first append to the log's item failed, and now the add, as the
+         * item exists: another writer has just added the item, or it is full;
+         * a second append tells which
+         */
 
         writer->verb = NGX_MCDS_APPEND;
         writer->added = 1;

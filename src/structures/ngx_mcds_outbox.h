@@ -67,11 +67,11 @@ typedef struct {
                                           the newest configuration that has
                                           used the account */
 
-    uint64_t            added;         /* how often an unsent sum of a counter
-                                          was added to this account */
-    uint64_t            clean;         /* value of "added" when the account
-                                          last had no unsent sum: if "added" is
-                                          the same now, it has none now */
+    uint64_t            added;         /* how often a change of a counter was
+                                          added here, to be sent later */
+    uint64_t            clean;         /* value of "added" when no change of a
+                                          counter was left to send: if "added"
+                                          is the same now, none is left now */
     uint64_t            lost;          /* total of the counter changes that were
                                           lost, as the outbox had no room for
                                           them */
@@ -90,8 +90,8 @@ typedef struct {
                                           sums of counters; 0: no failure */
 
     /*
-     * the field "batch" is used only by accounts whose sums of counters are
-     * posted to the origin in batches (mcds_counter_writeback)
+     * the field "batch" is used only if the sums of counters are for the
+     * origin, to which a worker posts them in batches (mcds_counter_writeback)
      */
 
     uint64_t            batch;         /* number of the batch of sums that the
@@ -105,8 +105,8 @@ typedef struct {
 
 
 /*
- * 1 if the account may have unsent sums of counters: one was added since the
- * account was last empty
+ * 1 if an account, the unsent sums of counters for one destination, may have
+ * such sums: a change of a counter was added since the account was last empty
  */
 #define ngx_mcds_account_dirty(account)  ((account)->added != (account)->clean)
 
@@ -116,8 +116,8 @@ typedef struct {
     int64_t             delta;
 
     /*
-     * fields for the sum of a pool's counter: ngx_mcds_outbox_take() sets them,
-     * ngx_mcds_outbox_mark() does not
+     * fields of an unsent change for a counter in memcached, not for the
+     * origin: ngx_mcds_outbox_take() sets them, ngx_mcds_outbox_mark() does not
      */
     uint64_t            initial;
     uint32_t            ttl;           /* remaining time to live of the counter
@@ -173,7 +173,11 @@ ngx_mcds_account_t *ngx_mcds_outbox_account(ngx_mcds_outbox_t *outbox,
     ngx_uint_t kind, ngx_str_t *name, ngx_uint_t generation);
 
 
-/* Returns the id under which the outbox knows a counter; the id is never 0. */
+/*
+ * Returns the id of a counter, a hash of its pool's name and its key, by which
+ * this host finds the counter's last known value in shared memory (the outbox).
+ * The id is never 0.
+ */
 
 uint64_t ngx_mcds_outbox_id(ngx_mcds_outbox_t *outbox, ngx_str_t *pool,
     ngx_str_t *key);
@@ -264,8 +268,9 @@ uint64_t ngx_mcds_outbox_forget(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Marks all accounts of the outbox as unused, as ngx_mcds_outbox_forget() does,
- * and returns the total of the absolute values of their unsent sums.
+ * Returns the total of the absolute values of all unsent sums of counters in
+ * shared memory (the outbox), and marks all accounts, each with the sums for
+ * one destination, as unused, as ngx_mcds_outbox_forget() does.
  */
 
 uint64_t ngx_mcds_outbox_forget_all(ngx_mcds_outbox_t *outbox);
@@ -285,10 +290,11 @@ ngx_int_t ngx_mcds_outbox_take(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns the next counter's sum in the account's batch for the origin, with
- * the parameters and results of ngx_mcds_outbox_take(); the sum stays in the
- * account.  If fresh is 1, sums that are not in the batch are put into it and
- * returned, too; otherwise such sums are skipped.
+ * Returns the next counter's sum in the batch of an account (the unsent sums
+ * for one destination): a worker posts the batch to the origin server in one
+ * request.  Parameters and results are as with ngx_mcds_outbox_take(), but the
+ * sum stays in the account.  If fresh is 1, sums that are not in the batch are
+ * put into it and returned, too; otherwise such sums are skipped.
  */
 
 ngx_int_t ngx_mcds_outbox_mark(ngx_mcds_outbox_t *outbox,
@@ -316,8 +322,8 @@ void ngx_mcds_outbox_disown(ngx_mcds_account_t *account);
 
 
 /*
- * Starts a batch of counters' sums for the origin, unless the last batch of the
- * account is not acknowledged yet.  Returns 1 if the batch is new.
+ * Starts a batch of counters' sums to post to the origin server, unless the
+ * account's last batch is not acknowledged yet.  Returns 1 if the batch is new.
  */
 
 ngx_uint_t ngx_mcds_outbox_open(ngx_mcds_outbox_t *outbox,
@@ -325,8 +331,9 @@ ngx_uint_t ngx_mcds_outbox_open(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Marks a batch of counters' sums as acknowledged by the origin: the sums are
- * removed from the account, except for changes that were added meanwhile.
+ * Called when the origin server has acknowledged a batch of counters' sums that
+ * were posted to it: removes these sums from the account, the unsent sums for
+ * this destination, except for changes of counters that were added meanwhile.
  */
 
 void ngx_mcds_outbox_ack(ngx_mcds_outbox_t *outbox,

@@ -107,8 +107,9 @@ struct ngx_mcds_outbox_s {
     ngx_shmtx_t              *mutex;
     uint64_t                  secret[2];
     u_char                    name[NGX_MCDS_OUTBOX_ID];
-    uint64_t                  sequence;   /* number of the last batch of sums
-                                             for the origin */
+    uint64_t                  sequence;   /* number of the last batch of unsent
+                                             changes of counters, to be posted
+                                             to the origin server */
 
     ngx_mcds_known_t         *known;
     ngx_uint_t                nsets;
@@ -125,8 +126,8 @@ struct ngx_mcds_outbox_s {
     uint32_t                  free;
 
     /*
-     * all accounts of the outbox, one for each destination of sums; account 0
-     * is not used
+     * all accounts: each has the unsent sums of counters for one destination (a
+     * pool, or a URL of the origin); account 0 is not used
      */
     ngx_mcds_account_t        accounts[NGX_MCDS_OUTBOX_ACCOUNTS + 1];
 };
@@ -155,8 +156,10 @@ uint64_t ngx_mcds_outbox_hash(ngx_mcds_outbox_t *outbox, uint64_t tweak,
 
 
 /*
- * Returns the slot of the outbox with the sum of the counter that has this key,
- * for the destination whose account has this number; NULL: there is no sum.
+ * Returns the slot with the unsent sum of the counter that has this key; NULL:
+ * there is no sum.  account is the number of the account: the sums for one
+ * destination (a pool, or a URL of the origin).  id is the key's hash:
+ * ngx_mcds_outbox_hash() with the account's number as tweak.
  */
 
 ngx_mcds_slot_t *ngx_mcds_outbox_find(ngx_mcds_outbox_t *outbox,
@@ -164,8 +167,9 @@ ngx_mcds_slot_t *ngx_mcds_outbox_find(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Makes a slot of the outbox for the sum of a counter that has none yet in this
- * account; NULL: the outbox is full.
+ * Makes a slot in shared memory (the outbox) for a counter's unsent sum, for a
+ * destination for which the counter has no sum yet.  The parameters are those
+ * of ngx_mcds_outbox_find().  NULL: too few slots are free.
  */
 
 ngx_mcds_slot_t *ngx_mcds_outbox_create(ngx_mcds_outbox_t *outbox,

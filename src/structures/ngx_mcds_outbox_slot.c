@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The slots of the outbox, each with the unsent sum of one counter, which are
- * found by account and key.
+ * The slots of the outbox, in shared memory.  A slot has the sum of the changes
+ * of one counter that were not sent yet to one destination, a pool or a URL of
+ * the origin; account is the number of the destination.
  */
 
 

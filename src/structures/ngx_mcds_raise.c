@@ -29,8 +29,8 @@
 #define NGX_MCDS_RAISE_SIZE       (64 * 1024 * 1024)
 
 /*
- * the maximum number of attempts to raise a counter, which fail if the counter
- * changes meanwhile
+ * the maximum number of attempts to raise a counter to the number that this
+ * host knows; an attempt fails if the counter changes meanwhile
  */
 #define NGX_MCDS_RAISE_TRIES      256
 
@@ -47,7 +47,7 @@
 typedef struct ngx_mcds_raise_s  ngx_mcds_raise_t;
 
 
-/* a leg: the counter to be raised, as it is on one server */
+/* the counter to be raised, as it is on one of its servers (replicas) */
 
 typedef struct {
     ngx_mcds_op_t        op;
@@ -66,17 +66,18 @@ typedef struct {
 
 struct ngx_mcds_raise_s {
     ngx_mcds_index_node_t  node;
-    ngx_queue_t            wishes;     /* changes of the counter that wait until
-                                          it is raised, ngx_mcds_wish_t */
-    ngx_uint_t             judged;     /* how many of the waiting changes of
-                                          the counter are contained in the
-                                          number to which it is raised */
+    ngx_queue_t            wishes;     /* changes and reads of the counter that
+                                          wait until it is raised,
+                                          ngx_mcds_wish_t */
+    ngx_uint_t             judged;     /* number of elements of "wishes", the
+                                          first ones, from which "target" was
+                                          computed */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
     ngx_uint_t             ends;       /* 1: the counter has a configured time
-                                          to live, not a mark of mcds (an expiry
-                                          in years) */
+                                          to live; 0: mcds gives it an expiry
+                                          years ahead */
     int64_t                age;        /* seconds since this host learned the
                                           counter's number */
 
@@ -322,8 +323,9 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
 
 
 /*
- * Starts to raise a counter for all changes that wait now, within the time that
- * is left for the first change, which has waited for the longest time.
+ * Starts to raise a counter in memcached to the larger number that this host
+ * knows.  Sets the timer to the time that is left for the first change or read
+ * in the queue raise->wishes, which has waited for the longest time.
  */
 
 static void
@@ -470,7 +472,7 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
 
 /*
  * Decides, from a counter's copies on all replicas, whether the counter may be
- * raised.  NGX_OK: it may, or a copy's number is already large enough.
+ * raised to raise->target.  NGX_OK: it may, or a copy's number is large enough.
  * NGX_DECLINED: a copy has no expiry, as its number was set or lowered; or each
  * replica is up and has a copy, and all copies were created well before this
  * host learned the counter's number, so memcached has not lost the counter.
@@ -668,9 +670,10 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Called when a counter was raised: calls the handlers of the changes (wishes)
- * that its new number contains.  Changes that came later wait until the counter
- * is raised once more.
+ * Called when a counter in memcached was raised to the number that this host
+ * knows: calls the handlers of the changes and reads (wishes) from which this
+ * number was computed.  Those that came later wait until the counter is raised
+ * once more.
  */
 
 static void
@@ -703,8 +706,9 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
     }
 
     /*
-     * the counter has its larger number: each change that waited for this gets
-     * its own number, as if the changes had come one after another
+     * "value" is the number of the counter in memcached, with all changes in
+     * the queue "wishes": each of them gets the number that the counter would
+     * have had after it, as if the changes had come one after another
      */
 
     value -= sum;

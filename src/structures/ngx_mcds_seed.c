@@ -302,9 +302,9 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
 
 
 /*
- * Merges a change whose request no longer waits with the earlier changes of
- * this kind of the same counter, so that an origin that hangs does not cost
- * memory for each request.
+ * Adds a change of a counter, whose request no longer waits, to seed->silent:
+ * the sum of such changes, which wait for the initial number from the origin.
+ * So an origin that hangs does not cost memory for each request.
  */
 
 static void
@@ -699,8 +699,8 @@ ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Counts the changes that waited for the counter's initial number, as the
- * counter exists now.
+ * Sends to memcached the changes that have waited for the counter's initial
+ * number, as the counter exists now.
  */
 
 static void

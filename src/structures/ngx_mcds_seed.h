@@ -51,8 +51,9 @@ typedef struct {
     ngx_mcds_seed_pt     fetch;
     ngx_mcds_counted_pt  counted;      /* called for each change of the counter,
                                           or NULL */
-    void                *data;         /* data for the function counted(), not
-                                          for a request */
+    void                *data;         /* first argument of counted(), not of
+                                          fetch(); must outlive the request that
+                                          changes the counter */
     ngx_msec_t           timeout;
     ngx_uint_t           skip;         /* 1: if the initial number cannot be
                                           fetched, changes are not counted; 0:
@@ -64,11 +65,11 @@ typedef struct {
 
 /*
  * Changes a counter as ngx_mcds_counter_change() does; delta is not 0.  If
- * there is no counter, the change waits for the initial number, which source
- * fetches.  After source->timeout the handler is called with NGX_MCDS_TIMEOUT,
- * and the change is still counted when the number arrives.  NGX_MCDS_NOT_FOUND:
- * there is no number, and the change is not counted.  Returns NULL if out of
- * memory.
+ * there is no counter, the change waits for the initial number, for which
+ * source->fetch() asks.  After source->timeout the handler is called with
+ * NGX_MCDS_TIMEOUT, and the change is still counted when the number arrives.
+ * NGX_MCDS_NOT_FOUND: there is no number, and the change is not counted.
+ * Returns NULL if out of memory.
  */
 
 ngx_mcds_increment_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
@@ -86,7 +87,8 @@ void ngx_mcds_seed_cancel(ngx_mcds_increment_t *increment);
 
 /*
  * Returns 1 if memcached did not have the counter when its change was sent, so
- * that the change waits, or has waited, for the initial number from source.
+ * that the change waits, or has waited, for the counter's initial number, which
+ * source->fetch() asks for: parameter source of ngx_mcds_seed_change().
  */
 
 ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_increment_t *increment);

@@ -20,8 +20,8 @@
 
 
 /*
- * the maximum size of the item with the counts of keys in one slot (part of the
- * window), bytes
+ * the maximum size of an item in memcached with the counts of the most frequent
+ * keys in one slot (part of the list's time window), bytes
  */
 #define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
 
@@ -33,8 +33,9 @@
 #define NGX_MCDS_TOP_TICK         1000
 
 /*
- * the size of the suffix of the key of the item with the counts of keys in one
- * slot (part of the window): ":top:" and the slot's number
+ * the maximum length of ":top:" and a slot's number.  Appended to the key of a
+ * list of the most frequent keys, they make the key of an item in memcached: it
+ * has the list's counts in this slot, a part of the list's time window.
  */
 #define NGX_MCDS_TOP_SUFFIX       (sizeof(":top:") - 1 + NGX_INT64_LEN)
 
@@ -49,8 +50,8 @@ struct ngx_mcds_top_wait_s {
 
 
 /*
- * the counts of keys in one slot, a part of the window of a list of the most
- * frequent keys, as read from memcached
+ * the counts of keys in one slot, a part of the time window of a list of the
+ * most frequent keys, as read from memcached
  */
 
 typedef struct {
@@ -67,8 +68,8 @@ typedef struct {
 struct ngx_mcds_top_state_s {
 
     /*
-     * the keys counted by this worker: in the present slot (part of the
-     * window), in the slot before, and those that are being added to memcached
+     * the keys counted by this worker: in the present slot (part of the list's
+     * time window), in the slot before, and those being added to memcached
      */
 
     ngx_mcds_topk_t         *current;
@@ -153,8 +154,8 @@ struct ngx_mcds_top_state_s {
 
 /*
  * Zeroes req and sets the key of the item with the counts of keys in a slot, a
- * part of the window of a list of the most frequent keys; suffix has room for
- * NGX_MCDS_TOP_SUFFIX bytes and lives as long as req.
+ * part of the time window of a list of the most frequent keys; suffix has room
+ * for NGX_MCDS_TOP_SUFFIX bytes and lives as long as req.
  */
 
 void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,

@@ -16,9 +16,9 @@
 
 
 /*
- * the minimum time, in seconds, from the end of a slot (part of the window) to
- * the last read of its counts of keys; the interval at which workers send their
- * counts is added to this time
+ * the minimum time, in seconds, from the end of a slot (part of the list's time
+ * window) to the last read of its counts of keys; the interval at which workers
+ * send their counts is added to this time
  */
 #define NGX_MCDS_TOP_SETTLE       10
 
@@ -202,8 +202,8 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
 
 
 /*
- * Returns 1 if the counts of keys in a slot (part of the window) do not change
- * any more, as all workers have sent their counts.
+ * Returns 1 if the counts of keys in a slot (part of the list's time window) do
+ * not change any more, as all workers have sent their counts.
  */
 
 static ngx_uint_t
@@ -274,9 +274,10 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
 
 
 /*
- * Adds up the counts of keys in all slots of the window.  Slots may be many and
- * large, so each turn of the event loop adds one.  The sum of the slots that
- * are not read again is kept for the next time.
+ * Starts to add up the counts of keys in all slots (parts of the list's time
+ * window), as read from memcached.  Slots may be many and large, so each turn
+ * of the event loop adds one.  The sum of the slots whose counts are final is
+ * kept for the next time.
  */
 
 static void
@@ -345,10 +346,11 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
 
 
 /*
- * Adds the counts of keys in the next slot of the window to a sum: while
- * state->ending is 1, to that of the slots that are not read again, otherwise
- * to that of the whole window.  Malformed counts add 0.  Returns 1, or 0 if no
- * slot is left.
+ * Adds the counts of keys in the next slot (part of the list's time window) to
+ * a sum.  While state->ending is 1, this is the sum of the slots whose counts
+ * do not change any more, and other slots are skipped.  Later it is the sum of
+ * the whole window, to which the other slots are added.  Malformed counts add
+ * 0.  Returns 1, or 0 if no slot is left.
  */
 
 static ngx_uint_t

@@ -14,9 +14,10 @@
 
 /*
  * The limits of a worker's memory.  The worker remembers counted visitors in
- * MARK_SETS hash sets of MARK_WAYS visitors each.  Of the numbers of visitors
- * to show, one for each key, it keeps at most SUMS unused ones, of SUMS_SIZE
- * bytes in all, in a hash table of SUM_BUCKETS buckets.
+ * MARK_SETS hash sets of MARK_WAYS visitors each.  The number of visitors of
+ * each key, once read for a request, stays in a hash table of SUM_BUCKETS
+ * buckets for later requests: at most SUMS numbers, of SUMS_SIZE bytes in all,
+ * besides those that requests wait for.
  */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4

@@ -56,9 +56,9 @@ typedef struct {
     uint32_t            jitter;        /* random noise added to the number of
                                           visitors, in hundredths of a
                                           percent */
-    uint32_t            interpolate;   /* 1: the number of visitors to show
-                                          changes gradually, not only when a
-                                          slot (part of the window) ends */
+    uint32_t            interpolate;   /* 1: the displayed number of visitors
+                                          changes gradually in a slot (part of
+                                          the window), not only at its end */
     ngx_mcds_stat_t    *stat;          /* statistics of the counter of visitors,
                                           or NULL */
 } ngx_mcds_visitors_t;

@@ -63,8 +63,8 @@ static size_t encode(char *line, ngx_mcds_cmd_t *cmd);
 
 
 /*
- * letter n of this string stands for row n of the commands, in the field "to"
- * of the replies
+ * letter n of this string stands for row n of the array "commands"; by these
+ * letters the field "to" in the array "replies" names commands
  */
 
 static const char  letters[] = "gGsSaxiduDtvm";
@@ -90,7 +90,10 @@ static command_t  commands[] = {
     { "version\r\n", { .verb = NGX_MCDS_GET_VERSION } },
     { "stats\r\n", { .verb = NGX_MCDS_STATS } },
 
-    /* commands without a letter: no row of the replies belongs to them */
+    /*
+     * commands whose bytes alone are tested: the string "letters" has no letter
+     * for them, so that no row of "replies" names them
+     */
 
     { "get foo\r\n", { .verb = NGX_MCDS_GET } },
     { "get foo\r\n", { .verb = NGX_MCDS_GET,
@@ -497,7 +500,10 @@ parse(ngx_mcds_reply_t *reply, const char *data, size_t len, ngx_uint_t words,
 
     *taken = b.pos - copy;
 
-    /* the key and the text of the reply are used after the copy is freed */
+    /*
+     * the key and the text of the reply point into the copy, which is freed
+     * below: let them point to the same bytes in "shown"
+     */
 
     memcpy(shown, copy, ngx_min(len, sizeof(shown)));
 

@@ -111,8 +111,9 @@ test_names(void)
 
 
 /*
- * A name inside of another cookie's value is found only where some application
- * begins a cookie.
+ * Inside of another cookie's value, a name is found only where some application
+ * begins a cookie: after white space, a comma, a quote or another separator.
+ * Except after a comma, "=" must follow the name.
  */
 
 static void

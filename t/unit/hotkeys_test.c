@@ -278,8 +278,9 @@ test_killed(void)
     ok(read_all() == 2, "and is seen");
 
     /*
-     * the worker that was replaced ends its last write to the place in shared
-     * memory only now, and so makes the version of the place odd
+     * the old worker saw its own "pid" before it was replaced, and begins only
+     * now to write its hot keys to shared memory: the version there is odd from
+     * the beginning of a write to its end
      */
 
     places->next->version++;

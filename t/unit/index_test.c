@@ -452,7 +452,10 @@ compare(void)
 }
 
 
-/* Compares all nodes of a random key with the model, the newest node first. */
+/*
+ * Compares the nodes that the index finds for a random key, the newest first,
+ * with the model, which searches the array "items".
+ */
 
 static void
 compare_found(void)
@@ -505,7 +508,10 @@ compare_found(void)
 }
 
 
-/* Compares the order of idle nodes with the model, the last used node first. */
+/*
+ * Compares the index's list of idle nodes, the last used one first, with the
+ * model, the array "items".
+ */
 
 static void
 compare_order(void)

@@ -427,7 +427,10 @@ test_batches(void)
 
         ngx_mcds_outbox_ack(outbox, a, a->batch - 1);
 
-        /* another worker sends the same batch again, without these counts */
+        /*
+         * another worker repeats the batch that was just read and has not been
+         * acknowledged: it is the same, without the 3 that is added here
+         */
 
         added += 3;
         (void) add(a, ngx_random() % KEYS, 3);

@@ -70,8 +70,8 @@ regular(void)
 
 
 /*
- * if builds of pages take short and long times by turns, the estimated least
- * time of a build stays low
+ * if builds of pages take short and long times by turns, the time that a build
+ * is expected to take at least (ngx_mcds_pace_least()) stays low
  */
 
 static void
@@ -105,8 +105,9 @@ irregular(void)
 
 
 /*
- * the least time of a build is the time that the page took to build last, less
- * a margin, which depends on the builds of all pages
+ * the time that a build is expected to take at least (ngx_mcds_pace_least()) is
+ * the time of the last build of the same page, less a margin, which depends on
+ * the builds of all pages
  */
 
 static void

@@ -201,7 +201,10 @@ test_gauges(void)
     flush(0, 0, 1);
     ok(totals()->pending == 5 && totals()->connections == 3, "written over");
 
-    /* a new worker takes the gauges of an old worker that still runs */
+    /*
+     * a new worker takes over the shared memory for the gauges ("pending",
+     * "connections") of an old worker, which still runs, and clears it
+     */
 
     ngx_pid = 999;
     ngx_mcds_stat_attach(&seen[2], 1);

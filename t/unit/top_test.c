@@ -451,7 +451,10 @@ test_give_slots(void)
     ok(nsent == 3 && is(2, NGX_MCDS_GET, "t:top:121"),
        "slots: then the next one");
 
-    /* a worker keeps unsent counts to the end of the next interval of time */
+    /*
+     * while memcached is down, a worker keeps the counts of keys in a slot
+     * (interval of time) until the next slot ends, and then drops them
+     */
 
     pass(1000);                   /* the clock is at 1220 */
     count("/c", 1);

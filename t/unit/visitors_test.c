@@ -205,7 +205,10 @@ test_ttl(void)
         {
             ttl = ngx_mcds_visitors_ttl(&v, now);
 
-            /* sums include the item until this time, the start of a slot */
+            /*
+             * until this time, the start of a later slot, the count in the item
+             * is a part of the numbers of visitors to show
+             */
             end = (ngx_mcds_visitors_slot(&v, now) + v.slots + more)
                   * length;
 
@@ -507,8 +510,8 @@ test_sum_settles(void)
 
 
 /*
- * Interpolation from the sum of visitors at a slot to that at the next one,
- * second by second.
+ * With interpolation the number of visitors to show moves, second by second,
+ * from the sum in the previous slot (part of the window) to the present sum.
  */
 
 static void
@@ -533,7 +536,10 @@ test_sum_interpolated(void)
         answer(i, NGX_MCDS_OK, i == 0 ? "60" : i == 5 ? "120" : "1", 0);
     }
 
-    /* the interpolated sum is a quarter of the way from 124 to 64: 109 */
+    /*
+     * in the previous slot the counts of visitors in five slots added up to
+     * 124, now to 64: after 15 of 60 seconds, 124 - (124 - 64) / 4 is shown
+     */
 
     ok(calls == 1 && last_value == 109, "interpolated: told");
 
@@ -593,8 +599,8 @@ test_sum_interpolated(void)
 
 
 /*
- * The jitter of shown sums has a normal distribution, and is the same for all
- * hosts.
+ * The jitter, random noise that is added to the number of visitors to show, has
+ * a normal distribution, and is the same on all hosts.
  */
 
 static void

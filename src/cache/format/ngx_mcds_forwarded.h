@@ -43,17 +43,16 @@ ngx_uint_t ngx_mcds_forwarded_method(ngx_str_t *name);
 
 /*
  * Returns the name in names, an array of ngx_str_t, that is equal to the name
- * of a request header, or NULL.  If names is NULL, the built-in names of
- * headers that proxies add, such as X-Forwarded-Host, are used.
+ * of a request header, or NULL.  If names is NULL, mcds's own list of headers
+ * that proxies add, such as X-Forwarded-Host, is used.
  */
 
 ngx_str_t *ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header);
 
 
 /*
- * Adds the built-in names of headers that proxies add, such as
- * X-Forwarded-Host, to names, an array of ngx_str_t.  Returns NGX_ERROR if out
- * of memory.
+ * Adds mcds's own list of headers that proxies add, such as X-Forwarded-Host,
+ * to names, an array of ngx_str_t.  Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_forwarded_add(ngx_array_t *names);
@@ -70,9 +69,9 @@ ngx_int_t ngx_mcds_forwarded_add(ngx_array_t *names);
 
 /*
  * Returns 1 if the value of a forwarding header, such as X-Forwarded-Host,
- * contradicts "own", the request as nginx sees it.  Only values of built-in
- * headers that tell a host, scheme or port are compared; any other value counts
- * as different.
+ * contradicts "own", the request as nginx sees it.  Only headers that mcds
+ * knows itself, without configuration, and that tell a host, scheme or port are
+ * compared; the value of any other header counts as different.
  */
 
 ngx_uint_t ngx_mcds_forwarded_differs(ngx_str_t *name, ngx_str_t *value,

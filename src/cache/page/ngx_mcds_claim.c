@@ -42,7 +42,10 @@ static ngx_int_t ngx_mcds_claim_state(ngx_mcds_claim_t *claim,
 static void ngx_mcds_claim_extend(ngx_event_t *ev);
 
 
-/* the claims of this worker, and the timer by which it extends them */
+/*
+ * this worker's claims, each of which tells the other workers of the host that
+ * this worker builds a page; and the timer by which it extends its claims
+ */
 
 static ngx_queue_t  ngx_mcds_local_holds;
 static ngx_event_t  ngx_mcds_local_timer;

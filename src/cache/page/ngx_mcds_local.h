@@ -54,8 +54,9 @@ typedef enum {
     NGX_MCDS_LOCAL_FREE = 0,      /* the last build of the page, by any worker
                                      of the host, has ended, and each worker is
                                      allowed to begin the next one */
-    NGX_MCDS_LOCAL_ALONE,         /* the page is built, but other workers cannot
-                                     get it */
+    NGX_MCDS_LOCAL_ALONE,         /* a worker has built the page, but mcds_zone
+                                     has no copy for other workers, such as of a
+                                     large page: they build the page, too */
     NGX_MCDS_LOCAL_FAILED         /* the build of the page has failed: no
                                      worker builds the page for a while */
 } ngx_mcds_local_e;

@@ -64,7 +64,11 @@ extern ngx_mcds_local_t  *ngx_mcds_local;
 extern ngx_slab_pool_t   *ngx_mcds_local_pool;
 
 
-/* Prepares the claims of this worker.  Called once, when the worker starts. */
+/*
+ * Prepares the queue of this worker's claims, each of which tells the other
+ * workers of the host that this worker builds a page, and the timer that
+ * extends the claims.  Called once, when the worker starts.
+ */
 
 void ngx_mcds_claim_init(void);
 

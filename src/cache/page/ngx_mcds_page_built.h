@@ -119,7 +119,8 @@ typedef struct {
 
     unsigned                renewed:1; /* the built page has the body of the
                                           page that it replaces; ignored if the
-                                          waiter does not build the page */
+                                          request that stores the page is not
+                                          the one that has built it */
     unsigned                replace:1;
 } ngx_mcds_storing_t;
 

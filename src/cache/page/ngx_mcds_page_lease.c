@@ -77,9 +77,10 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
         if (page->lease) {
 
             /*
-             * memcached has given this worker the lock of the page: the pause
-             * after a failed build, which the claim in shared memory
-             * (mcds_zone) shows, is ignored
+             * this worker has the page's lock in memcached, and builds the
+             * page: it ignores that, by shared memory (mcds_zone), a worker of
+             * this host has failed to build the page, and no worker may try
+             * again yet
              */
 
             return NGX_OK;

@@ -19,7 +19,7 @@
 /*
  * the longest time between two questions to memcached about a page that
  * another worker builds, ms; and the longest time between them while the page's
- * lock shows that the build is not due yet
+ * lock shows that the build is not expected to end yet
  */
 #define NGX_MCDS_POLL_MAX         100
 #define NGX_MCDS_POLL_EARLY       250
@@ -87,8 +87,9 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     now = ((ngx_msec_int_t) (page->poll_next - ngx_current_msec) <= 0);
 
     /*
-     * before a page's build is due, memcached is asked only whether the page's
-     * lock still shows the same build
+     * until page->due, when the build that the requests wait for is expected
+     * to end, memcached is asked not for the page, but only for its lock, which
+     * shows whether this build is still under way
      */
 
     early = (page->due > ngx_mcds_now());

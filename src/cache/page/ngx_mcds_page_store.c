@@ -33,8 +33,8 @@
 #define NGX_MCDS_LINGER           60
 
 /*
- * how many lengths of a value are tried at most, to store one page in a
- * memcached that refuses long values
+ * how often one store of a page tries at most, with test values (zeros) of
+ * different lengths, whether memcached accepts a value as long as the page
  */
 #define NGX_MCDS_STORE_TRIES      4
 
@@ -187,7 +187,10 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
         if (store->ttl) {
 
-            /* the page has a TTL, so the parts of its body must expire, too */
+            /*
+             * the page's item expires in store->ttl seconds: call the function
+             * that lets the items with the parts of its body expire, too
+             */
 
             ngx_mcds_store_lost(store);
         }
@@ -277,8 +280,9 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 
 /*
- * Makes the parts of a page's body expire in NGX_MCDS_LINGER seconds, as the
- * page was not stored, or was stored with a time to live.  The parts of a
+ * Makes the parts of a page's body expire in NGX_MCDS_LINGER seconds.  The
+ * parts are items of their own, stored without a time to live; but the page's
+ * own item was not stored, or itself expires soon (store->ttl).  The parts of a
  * renewed page stay: the version that the page replaces has the same body.
  */
 

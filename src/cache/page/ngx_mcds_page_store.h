@@ -44,8 +44,9 @@ typedef struct {
     ngx_atomic_uint_t     purges;      /* the page's purge counter before the
                                           page was built */
     uint32_t              ttl;
-    ngx_uint_t            tries;       /* number of lengths of a value that
-                                          were tried for this page */
+    ngx_uint_t            tries;       /* how often it was tried, with a test
+                                          value (zeros), whether memcached
+                                          accepts a value as long as the page */
     ngx_mcds_update_t     update;      /* the write of the page's item, and the
                                           read of a version that another worker
                                           or host has stored meanwhile */

@@ -91,9 +91,10 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
  * called after the first attempt.  A purge that has failed, or may have
  * failed, is repeated when all servers of the key are up, at increasing
  * intervals, for NGX_MCDS_PURGE_PATIENCE ms; then a page that was stored
- * meanwhile is purged, too.  A failed purge beyond NGX_MCDS_PURGE_LATE is
- * logged and not repeated.  Parameters and result are as with
- * ngx_mcds_purge_key().
+ * meanwhile is purged, too.  If NGX_MCDS_PURGE_LATE failed purges of this
+ * worker are already to be repeated, or their keys have too many bytes, a
+ * further failed purge is logged and not repeated.  Parameters and result are
+ * as with ngx_mcds_purge_key().
  */
 
 ngx_int_t ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key,

@@ -60,9 +60,10 @@ typedef struct {
     ngx_uint_t            found;       /* the kind of item that the purge has
                                           found in memcached,
                                           ngx_mcds_purged_e */
-    ngx_uint_t            deleted;     /* the purge found a page that was
-                                          deleted before, or an item that
-                                          cannot be read */
+    ngx_uint_t            deleted;     /* 1: under the page's key the purge has
+                                          found the tombstone of an earlier
+                                          purge that deleted the page, or an
+                                          item that cannot be read */
     ngx_uint_t            ejected;     /* the purge went to a stand-in for the
                                           page's server */
     ngx_str_t             key;

@@ -319,8 +319,9 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
     split->rc = rc;
 
     /*
-     * as long as the whole body is in memory, ngx_mcds_store_too_large() is to
-     * log that it is too large for memcached
+     * Log here why memcached does not store the parts of the page's body.  But
+     * if it refuses them as too large while this worker still has the whole
+     * body in memory, ngx_mcds_store_too_large() is to log that.
      */
 
     if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {

@@ -102,7 +102,11 @@ void ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result);
 void ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece);
 
 
-/* Frees the memory of a part of a body, which may be NULL, and its count. */
+/*
+ * Drops the reference to a part of a body, and subtracts the part's size from
+ * ngx_mcds_memory.storing, the bytes of all such parts in this worker's memory.
+ * value may be NULL.
+ */
 
 void ngx_mcds_split_free_value(ngx_mcds_value_t *value);
 

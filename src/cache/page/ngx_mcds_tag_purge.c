@@ -98,10 +98,10 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->n = n;
 
     /*
-     * the initial value of a server's purge counter is the time at which the
-     * counter was created, in milliseconds.  The purge does not ask servers
-     * that are down by configuration: it raises the other counters to the
-     * present time at least, and so not below the initial value of any counter
+     * The lower limit of the value that the servers' purge counters are set to
+     * is the present time.  The purge does not read the counter of a server
+     * that is down by configuration; but each counter starts at the time when
+     * it was created, in ms, so the limit is not below any counter's start.
      */
 
     purge->counter = now;

@@ -261,16 +261,16 @@ typedef struct ngx_http_mcds_own_s        ngx_http_mcds_own_t;
 
 
 /*
- * The response headers that headers_out has before the content handler runs:
- * they do not belong to the page.  For example, nginx keeps some headers of the
- * response that has redirected the request.
+ * The headers that r->headers_out already has when the content handler begins,
+ * such as those that nginx has kept of a response with X-Accel-Redirect: they
+ * do not belong to the page, and are not stored with it.
  */
 
 typedef struct {
     ngx_uint_t                  lines;
-    u_char                     *first;    /* value of the first header line of
-                                             the response before the content
-                                             handler runs */
+    u_char                     *first;    /* value of the first of these header
+                                             lines: if it has changed later,
+                                             nginx has cleared the lines */
     u_char                     *type;
     u_char                     *charset;
     ngx_str_t                  *override;
@@ -291,8 +291,8 @@ typedef struct {
                                                looked up again, or NULL */
     u_char                         hash[NGX_MCDS_VARIANT_LEN];
     /*
-     * waiter by which the request asks memcached to confirm the list of
-     * variants
+     * links the request to the page's key while it asks memcached whether the
+     * list of variants that this worker remembers is still the current one
      */
     ngx_mcds_waiter_t              base;
     ngx_uint_t                   base_outcome;
@@ -303,9 +303,9 @@ typedef struct {
                                               stored for this request */
     ngx_str_t                    names;    /* names of the headers in the
                                               response's Vary */
-    ngx_mcds_waiter_t            target;   /* waiter that links the request to
-                                              the key at which the first variant
-                                              of a new list is stored */
+    ngx_mcds_waiter_t            target;   /* links the request to the key at
+                                              which the first variant of a new
+                                              list is stored */
     u_char                       target_hash[NGX_MCDS_VARIANT_LEN];
     uint64_t                     generation;  /* random id of a new list of
                                                  variants */
@@ -359,8 +359,8 @@ struct ngx_http_mcds_cache_ctx_s {
                                                 see
                                                 ngx_http_mcds_forwarded.h */
     ngx_http_mcds_cache_conf_t  *forwarded_by;  /* configuration that names the
-                                                   forwarding headers of which
-                                                   "forwarded" was made */
+                                                   headers in "forwarded", the
+                                                   text above */
     u_char                       route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                    key;
     /*
@@ -382,18 +382,19 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_mcds_snapshot_t         *snapshot;  /* page or other entry that was
                                                found in memcached, or is
                                                served */
-    ngx_mcds_body_t             *stream;   /* body of the page "snapshot", if
-                                              it is sent in parts */
+    ngx_mcds_body_t             *stream;   /* body of the page ctx->snapshot,
+                                              if it is sent in parts */
     ngx_http_mcds_piece_t       *pieces;   /* parts of the page's body that are
                                               being sent */
     ngx_http_mcds_decode_t      *decode;   /* decoder of a page's body that is
                                               stored compressed */
     ngx_http_mcds_store_t       *store;    /* response that is being stored, or
                                               NULL */
-    ngx_http_mcds_own_t         *own;      /* uncacheable response that the
-                                              request gets from its detached
-                                              copy; shared by both requests; or
-                                              NULL */
+    ngx_http_mcds_own_t         *own;      /* uncacheable response to a copy of
+                                              the request, sent to the origin in
+                                              the background; the request sends
+                                              it to the client; shared by both
+                                              requests; or NULL */
     uint64_t                     cas;      /* CAS of the page or other entry
                                               that was found */
     ngx_http_mcds_tee_ctx_t      tee;
@@ -444,8 +445,9 @@ struct ngx_http_mcds_cache_ctx_s {
                                                  the locations has changed
                                                  since its page was looked
                                                  up */
-    unsigned                     behind:1;    /* a detached copy of the request
-                                                 builds the page for it */
+    unsigned                     behind:1;    /* a copy of the request, without
+                                                 a client, builds the page for
+                                                 it in the background */
     unsigned                     error_page:1;  /* "error_page" has redirected
                                                    the request to the location
                                                    that makes the page */
@@ -464,28 +466,29 @@ struct ngx_http_mcds_cache_ctx_s {
                                                  that frees the body of a page
                                                  which is sent in parts */
     unsigned                     streaming:1; /* the body of the page
-                                                 "snapshot" is being sent */
-    unsigned                     offered:1;   /* the page "snapshot" is stored
-                                                 compressed, and the client
-                                                 accepts this compression */
-    unsigned                     coded:1;     /* the page "snapshot" is sent
+                                                 ctx->snapshot is being sent */
+    unsigned                     offered:1;   /* the page ctx->snapshot is
+                                                 stored compressed, and the
+                                                 client accepts this
+                                                 compression */
+    unsigned                     coded:1;     /* the page ctx->snapshot is sent
                                                  compressed */
     unsigned                     validating:1; /* the request to the origin
                                                   revalidates the page
-                                                  "snapshot" */
+                                                  ctx->snapshot */
     unsigned                     renewed:1;   /* the request has begun to store
-                                                 the page "snapshot", which a
-                                                 304 has renewed */
-    unsigned                     old_shown:1; /* the page "snapshot" is served
-                                                 if the new page takes too
-                                                 long */
-    unsigned                     instead:1;   /* the page "snapshot" is served
-                                                 in place of the origin's
-                                                 response */
+                                                 the page ctx->snapshot, which
+                                                 a 304 has renewed */
+    unsigned                     old_shown:1; /* the old page ctx->snapshot is
+                                                 served if the new page takes
+                                                 too long */
+    unsigned                     instead:1;   /* the stored page ctx->snapshot
+                                                 is served in place of the
+                                                 origin's response */
     unsigned                     instead_sent:1;
     /*
-     * the body of the page "snapshot" is passing the filters, in place of the
-     * origin's response
+     * the body of the stored page ctx->snapshot is passing through the filters,
+     * in place of the origin's response, such as a 304 or an error
      */
     unsigned                     instead_passing:1;
     unsigned                     authorization:1;  /* the page may be for this
@@ -501,13 +504,13 @@ struct ngx_http_mcds_cache_ctx_s {
     unsigned                     only_if_cached:1;
     unsigned                     unaccepted:1;    /* the request's Cache-Control
                                                      excludes the page
-                                                     "snapshot" */
-    unsigned                     expired:1;       /* the page "snapshot" has
+                                                     ctx->snapshot */
+    unsigned                     expired:1;       /* the page ctx->snapshot has
                                                      expired or was purged */
     unsigned                     tag_purged:1;    /* a tag of the page
-                                                     "snapshot" was purged, or
-                                                     it is unknown whether one
-                                                     was */
+                                                     ctx->snapshot was purged,
+                                                     or it is unknown whether
+                                                     one was */
     unsigned                     invalidate:1;    /* the page of the request's
                                                      URI is invalidated if the
                                                      request, an unsafe one,
@@ -608,11 +611,11 @@ ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * Call this when the origin has led the request r to another location, as with
- * X-Accel-Redirect: ends the build of the page by r, as the response is not the
- * page, and prepares the lookup of that location's page, if one is permitted.
- * NGX_OK; NGX_ERROR: r is a detached copy, which is to end now; or an HTTP
- * status.
+ * Call this when the origin has redirected the request r to another location,
+ * as with X-Accel-Redirect: ends the build of the page by r, as the response is
+ * not the page, and prepares the lookup of that location's page, if one is
+ * permitted.  NGX_OK; NGX_ERROR: r, the copy of a client's request that builds
+ * a page in the background, is to end now; or an HTTP status.
  */
 
 ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
@@ -622,9 +625,9 @@ ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
  * Decides, in the location that responds, whether a request is served from the
  * cache, when memcached has answered all its lookups.  NGX_AGAIN: another
  * reply is to come; NGX_OK: serve ctx->snapshot; NGX_DONE: r->content_handler
- * was set, to send the response that a detached copy of the request has got;
- * NGX_DECLINED: ask the origin, by the location's content handler; NGX_ERROR:
- * out of memory; otherwise an HTTP status to respond with.
+ * was set, to send the response that a copy of the request, which runs in the
+ * background, has got; NGX_DECLINED: ask the origin, by the location's content
+ * handler; NGX_ERROR: out of memory; otherwise an HTTP status to respond with.
  */
 
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Sends a request, or a detached copy of it, to the origin.
+ * Sends a client's request to the origin, or a copy of the request that builds
+ * the page in the background, without a client.
  */
 
 

@@ -270,8 +270,9 @@ ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx)
  * Handles a request that runs the phase of the cache again in another location,
  * after mcds has decided to serve a page or to ask the origin.  NGX_OK: a page
  * of that location may be looked up, and the location's counters may be read;
- * NGX_DECLINED: neither is done, as r is a detached copy of a client's request,
- * which has no client; NGX_ERROR: that copy ends; 500: out of memory.
+ * NGX_DECLINED: neither is done, as r, a copy of a client's request, builds a
+ * page in the background, and no client gets its response; NGX_ERROR: that copy
+ * ends; 500: out of memory.
  */
 
 static ngx_int_t
@@ -451,9 +452,10 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
     if (ctx->purging && !ctx->purged) {
 
         /*
-         * a request that purges a page must report the result to its client,
-         * so its wait for memcached has no time limit (0); all its results
-         * count in *others, as if they did not come from memcached
+         * a purge request must report its result to the client, so it waits for
+         * memcached without a time limit: this function sets none (0), and adds
+         * all results that are still to come to *others, the number of those
+         * for which no limit applies
          */
 
         *others += task->waiting;

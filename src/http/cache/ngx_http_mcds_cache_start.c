@@ -462,9 +462,10 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (ctx->task->refresh) {
 
         /*
-         * the detached copy of the client's request ends: no client gets the
-         * response of the location that the origin has led the copy to, and
-         * that response may be endless
+         * r is a copy of a client's request, and builds a page in the
+         * background.  The origin has redirected r to another location, as with
+         * X-Accel-Redirect.  No client gets that location's response, which may
+         * be endless, so r ends.
          */
 
         return NGX_ERROR;
@@ -479,8 +480,8 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     /*
-     * the origin has led the request to another location: the page of that
-     * location is looked up when the location's rules have been checked
+     * the origin has redirected the request to another location: the page of
+     * that location is looked up when the location's rules have been checked
      */
 
     ngx_http_mcds_cache_forget(ctx);

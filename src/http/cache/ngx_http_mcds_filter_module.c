@@ -39,14 +39,14 @@
 #define NGX_HTTP_MCDS_COMPRESSED  (128 * 1024)
 
 /*
- * the maximum bytes of responses that a worker copies and holds for its slow
- * clients, for all of them together, see ngx_http_mcds_may_detach()
+ * the maximum bytes of responses that a worker has copied, and keeps for all
+ * its slow clients until they read them, see ngx_http_mcds_may_detach()
  */
 #define NGX_HTTP_MCDS_DETACHED    (64 * 1024 * 1024)
 
 /*
- * milliseconds after which a slow client's request gives up the build of a
- * page, if the copies for all slow clients exceed NGX_HTTP_MCDS_DETACHED
+ * milliseconds after which a slow client's request stops storing the page, if
+ * the response bytes kept for all slow clients exceed NGX_HTTP_MCDS_DETACHED
  */
 #define NGX_HTTP_MCDS_ATTACHED    1000
 

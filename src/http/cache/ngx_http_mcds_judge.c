@@ -129,10 +129,11 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Judges the entry that was found in memcached by its kind (a page, or an entry
- * that says that the page was purged or is not cacheable) and its signature.  A
- * list of the page's variants counts as unsigned: if its signature were valid,
- * the lookup would have gone on to a variant, which is judged instead.
+ * Decides whether the entry that was found in memcached may be served, by its
+ * kind (a page, or an entry that says that the page was purged or is not
+ * cacheable) and its signature.  A list of the page's variants counts as
+ * unsigned: if its signature were valid, the lookup would have gone on to a
+ * variant.
  */
 
 static ngx_uint_t
@@ -197,8 +198,9 @@ ngx_http_mcds_judge_client(ngx_http_request_t *r,
 
 
 /*
- * judges a page by its tags: after a purge by tag, it counts as expired or as
- * deleted; if memcached cannot tell whether it was purged, as expired
+ * decides by the page's tags whether it may be served: after a purge by tag, it
+ * counts as expired or as deleted; if memcached cannot tell whether it was
+ * purged, as expired
  */
 
 static ngx_uint_t
@@ -257,9 +259,10 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Judges a page with variants: a purge of such a page is recorded in its list
- * of variants.  If the request has waited for the page, the list that it has
- * read may be older than the page.
+ * Decides whether a variant of a page may be served after a purge of the page,
+ * which is recorded in the page's list of variants.  A request that has waited
+ * for the variant looks it up again, as the list that the request has read may
+ * be older than the variant.
  */
 
 static ngx_uint_t
@@ -284,9 +287,9 @@ ngx_http_mcds_judge_vary(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Judges a page with no-cache, RFC 9111, 5.2.2.4: each request revalidates the
- * page by itself, since a response to one request may not be valid for the
- * next.
+ * Rejects a page whose response had no-cache, RFC 9111, 5.2.2.4: each request
+ * revalidates the page by itself, since a response to one request may not be
+ * valid for the next.
  */
 
 static ngx_uint_t
@@ -324,9 +327,10 @@ ngx_http_mcds_judge_request(ngx_http_request_t *r,
 
 
 /*
- * Judges the page by its lifetime.  If the lifetime has ended before the origin
- * responds, the page is valid for the requests that have waited until then,
- * unless the page must never be served stale (must-revalidate).
+ * Decides by the page's lifetime whether it may be served.  A page that was
+ * built while the request waited is valid if it had not expired when the
+ * request looked it up.  It is also valid if the origin's response began later
+ * than that, unless the page must never be served stale (must-revalidate).
  */
 
 static ngx_uint_t

@@ -136,9 +136,9 @@ ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * makes the request look up a variant of the page: the one for the values that
- * the request's headers have of which the page varies; "list" is the page's
- * entry that names these headers
+ * Makes the request look up the variant of the page that fits its headers.
+ * "list" is the page's list of variants, with the names of the headers by which
+ * the variants differ: the request's values of these headers make the key.
  */
 
 static ngx_int_t
@@ -651,8 +651,9 @@ ngx_http_mcds_lookup_other(ngx_http_request_t *r,
     }
 
     /*
-     * the page of the other route stays in the cache: this request gets its
-     * response from the origin, and the response is not stored
+     * the page stays in the cache, for requests that nginx leads to the same
+     * location and URI as the page's: this request gets its response from the
+     * origin, and the response is not stored
      */
 
     ngx_http_mcds_lookup_drop(ctx);

@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * If the response to a detached copy of a request cannot be stored, the
- * client's request gets the response.  It is kept in the memory of the client's
- * request until it is complete; then nginx's own filters make 304, 412 or 206
- * of it.
+ * A detached copy of a client's request is a background request that builds a
+ * page.  If its response cannot be stored, the client's request gets the
+ * response.  It is kept in the memory of the client's request until it is
+ * complete; then nginx's own filters make 304, 412 or 206 of it.
  */
 
 
@@ -26,15 +26,16 @@
 #define NGX_HTTP_MCDS_OWN_ROOM  4096
 
 /*
- * the largest body of an uncacheable response that a detached copy of a request
- * keeps for the client's request, bytes
+ * the largest body of an uncacheable response that a background request (a copy
+ * of the client's request) keeps for the client, bytes
  */
 #define NGX_HTTP_MCDS_OWN_MAX   (1024 * 1024)
 
 
 /*
- * an uncacheable response that a detached copy of a request keeps for the
- * client's request, in the memory of that request
+ * an uncacheable response that a detached copy of a client's request (a
+ * background request) keeps for the client, in the memory of the client's
+ * request
  */
 
 struct ngx_http_mcds_own_s {
@@ -57,22 +58,22 @@ struct ngx_http_mcds_own_s {
     ngx_str_t                   charset;
     ngx_str_t                   override;
     time_t                      last_modified;
-    int64_t                     made;     /* Date of the kept response or,
-                                             without one, the time when its
-                                             header came, seconds */
-    ngx_array_t                 headers;  /* headers of the kept response,
-                                             ngx_table_elt_t */
-    ngx_str_t                  *location; /* values of the kept response's
-                                             headers that nginx has fields
-                                             for */
+    int64_t                     made;     /* Date of the response for the
+                                             client or, without Date, the time
+                                             when its header came, seconds */
+    ngx_array_t                 headers;  /* headers of the response for the
+                                             client, ngx_table_elt_t */
+    ngx_str_t                  *location; /* values of Location, Date and Server
+                                             in the array "headers"; NULL: no
+                                             such header */
     ngx_str_t                  *date;
     ngx_str_t                  *server;
 
     u_char                     *body;
     size_t                      length;
     size_t                      room;
-    off_t                       expected;  /* length of the kept response's
-                                              body; -1: unknown */
+    off_t                       expected;  /* length of the response's body for
+                                              the client; -1: unknown */
 
     unsigned                    taking:1;
     unsigned                    complete:1;

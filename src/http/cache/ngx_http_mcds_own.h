@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * A conditional request, or a request for a range, has its page built by a
- * detached copy of the request, which has no client.  If the response turns out
- * not to be storable, the response is for this request alone, which need not
- * ask the origin a second time.
+ * A HEAD request, a conditional request, or a request for a range, has its page
+ * built by a detached copy of the request, which has no client.  If the
+ * response turns out not to be storable, the response is for this request
+ * alone, which need not ask the origin a second time.
  */
 
 
@@ -20,27 +20,28 @@
 
 
 /*
- * Prepares the client's request for getting the response to its detached copy,
- * before the request is copied.  Returns NGX_OK, or NGX_ERROR when out of
- * memory.
+ * Call this before the client's request r is copied to build the page in the
+ * background: prepares r to get the response to the copy, if that response
+ * cannot be stored.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_own_create(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * links the client's request with its detached copy, whose context is "build"
+ * links the client's request, by its context ctx, with the copy of the request
+ * that builds the page in the background, by its context "build"
  */
 
 void ngx_http_mcds_own_link(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *build);
 
 /*
- * Waits for the response to the detached copy of a client's request.  Called
- * for the client's request when the build of the page has ended.  NGX_AGAIN:
- * the response is on its way, and its end wakes the request; NGX_OK: the
- * response is complete, and the content handler of r is set to send it;
- * NGX_DECLINED: there is no response.
+ * Waits for the response to the copy of a client's request that builds the page
+ * in the background.  Called for the client's request r when the build of the
+ * page has ended.  NGX_AGAIN: the response is on its way, and its end wakes the
+ * request; NGX_OK: the response is complete, and the content handler of r is
+ * set to send it; NGX_DECLINED: there is no response.
  */
 
 ngx_int_t ngx_http_mcds_own_wait(ngx_http_request_t *r,
@@ -55,34 +56,35 @@ ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Called for the detached copy r of a request, when the header of its response
- * has come and the response is not stored: keeps the response if the client's
- * request waits for it, and if the body is not larger than 1 MB and, if a
- * range was requested, has a known length.
+ * Called for r, the copy of a client's request in the background, when the
+ * header of its response has come and the response is not stored: keeps the
+ * response if the client's request is to get it, and if the body is not larger
+ * than 1 MB and, if a range was requested and the status is 200, has a known
+ * length.
  */
 
 void ngx_http_mcds_own_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * called for the detached copy of a request: keeps more of its response's body
- * for the client's request
+ * called for the copy of a client's request in the background: keeps more of
+ * its response's body for the client's request
  */
 
 void ngx_http_mcds_own_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
 
 /*
- * called for the detached copy of a request: returns 1 while its response is
- * kept for the client's request
+ * called for the copy of a client's request in the background: returns 1 while
+ * its response is kept for the client's request
  */
 
 ngx_uint_t ngx_http_mcds_own_taking(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * called for the detached copy of a request, when its response has ended, or is
- * not kept for the client's request: separates the two requests, and wakes the
- * client's request if it waits
+ * called for the copy of a client's request in the background, when its
+ * response has ended, or is not kept for the client's request: separates the
+ * two requests, and wakes the client's request if it waits
  */
 
 void ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx);

@@ -620,9 +620,11 @@ ngx_http_mcds_carried_lines(ngx_http_request_t *r,
 
 
 /*
- * adds the sizes of the response headers to store with a page to *size, or, if
- * p is not NULL, writes these headers to *p and moves *p behind them; lines is
- * that of ngx_http_mcds_connection(); NGX_DECLINED: a header cannot be stored
+ * Adds to *size the bytes of the response headers that are stored with a page
+ * or, if p is not NULL, writes these headers to *p and moves *p behind them.
+ * "lines": the values of the upstream's Connection headers, or NULL; the
+ * headers that these name are left out.  NGX_DECLINED: a header cannot be
+ * stored.
  */
 
 static ngx_int_t

@@ -18,7 +18,7 @@
 #define NGX_HTTP_MCDS_MAX_SITE    100
 
 
-/* the parts of a server block that are in the name of its site */
+/* the parts of a server block with which the keys of its pages begin */
 
 typedef enum {
     NGX_HTTP_MCDS_SITE_NAME = 0,  /* the name of the site is only the first
@@ -39,8 +39,8 @@ struct ngx_http_mcds_site_s {
     ngx_array_t                pools;    /* pools of memcached servers with
                                             pages of the site, ngx_mcds_pool_t
                                             * */
-    ngx_uint_t                 level;    /* parts of the server block in the
-                                            site's name,
+    ngx_uint_t                 level;    /* the parts of the server block of
+                                            which the field "name" consists,
                                             ngx_http_mcds_site_e */
 };
 
@@ -100,7 +100,10 @@ ngx_http_mcds_site_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 }
 
 
-/* returns the site of the server block that is being merged */
+/*
+ * returns the structure for the name (site) with which the keys of pages begin
+ * in the server block that is being merged; NULL when out of memory
+ */
 
 static ngx_http_mcds_site_t *
 ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
@@ -316,8 +319,9 @@ ngx_http_mcds_site_name(ngx_conf_t *cf, ngx_http_mcds_site_t *site,
 
 
 /*
- * adds the names of a server block to the name of its site; "_" and regular
- * expressions only if all names are added
+ * adds to "text", with which the keys of a server block's pages will begin, the
+ * block's first server_name, unless it is "_" or a regular expression; or, from
+ * the level NGX_HTTP_MCDS_SITE_NAMES on, all its server_names
  */
 
 static ngx_int_t

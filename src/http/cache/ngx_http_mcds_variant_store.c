@@ -49,8 +49,8 @@
 
 /*
  * the lifetime, in seconds, of a variant that could not be added to the page's
- * list of variants, and of the copy of a new list for waiting requests: they
- * find the copy under the key of the old variant that they wait for
+ * list of variants, and of a copy of a new list of variants: the copy is stored
+ * under the key of a variant of the old list, where waiting requests find it
  */
 #define NGX_HTTP_MCDS_MOVED       10
 

@@ -46,16 +46,16 @@ typedef struct {
 
 
 /*
- * The set of an array's values, those in memcached and those that earlier edits
- * are going to append.  The edits that are combined in one change of the array
- * use it to find duplicates.
+ * The set of an array's values, those in memcached and those that are going to
+ * be appended.  The requests whose edits are combined in one change of the
+ * array use it to find duplicates.
  */
 
 typedef struct {
     ngx_http_mcds_set_t      set;
-    size_t                   added;    /* how many bytes of the text that
-                                          earlier edits append to the array
-                                          are already in the field "set" */
+    size_t                   added;    /* length, in bytes, of those values to
+                                          be appended to the array that the set
+                                          of its values already contains */
 } ngx_http_mcds_array_memo_t;
 
 
@@ -762,8 +762,9 @@ ngx_http_mcds_array_known(ngx_mcds_array_content_t *content,
     }
 
     /*
-     * the set gets a copy of the values that earlier requests append to the
-     * array: their text is freed when the next request appends more
+     * memo->set, the set of all values of the array, gets copies of the values
+     * that are going to be appended: the text "added" is freed when the next
+     * request of the same change appends more
      */
 
     p = ngx_pnalloc(content->pool, len - memo->added);

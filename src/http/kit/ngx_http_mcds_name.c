@@ -13,8 +13,9 @@
 
 
 /*
- * clients choose URIs, and so keys of pages: with a suffix that mcds uses, the
- * key would be that of another page's lock, size limit or count of requests
+ * Returns 1 if a key ends with a suffix that mcds uses.  Clients choose URIs,
+ * and so keys of pages: a page with such a key would collide with the lock, the
+ * size limit or the count of requests of another page.
  */
 
 ngx_uint_t
@@ -40,8 +41,10 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
 
 
 /*
- * a counter could have the key of the item that counts the owners of a lock of
- * mcds_lock; a page could not, since the keys of pages have "<" in front
+ * Returns 1 if a counter with this key would collide with another item of mcds,
+ * such as the item with the suffix ":fence" that numbers the owners of a lock
+ * of mcds_lock.  A page cannot collide with that item, since the keys of pages
+ * begin with "<".
  */
 
 ngx_uint_t

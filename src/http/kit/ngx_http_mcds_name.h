@@ -22,17 +22,17 @@
 
 
 /*
- * 1 if the key, of which a client has chosen a part, would be the key of an
- * item that mcds keeps for another key: a lock, a limit of an item's size, or a
- * count of requests.
+ * Returns 1 if the key, of which a client has chosen a part, would collide with
+ * an item that mcds keeps for another key: a lock, a limit of an item's size,
+ * or a count of requests.
  */
 
 ngx_uint_t ngx_http_mcds_key_taken(ngx_str_t *key);
 
 /*
- * 1 if the key of a counter, of which a client has chosen a part, would be a
- * key for which ngx_http_mcds_key_taken() returns 1, or that of the item that
- * counts the owners of a lock.
+ * Returns 1 if the key of a counter, of which a client has chosen a part, would
+ * collide with another item of mcds in memcached: one of those that are named
+ * above, or the item that numbers the owners of a lock.
  */
 
 ngx_uint_t ngx_http_mcds_counter_taken(ngx_str_t *key);

@@ -74,11 +74,11 @@ ngx_http_request_t *ngx_http_mcds_refresh_create(ngx_http_request_t *r,
 
 
 /*
- * Returns the data that the caller gave to ngx_http_mcds_refresh_create(), if r
- * is the copy that this function returned, and the handler of the refresh has
- * not been called yet.  An internal redirect, which clears the copy's contexts,
- * does not change the data.  Returns NULL for any other request, including
- * subrequests of the copy.  The call costs a comparison.
+ * Returns the argument "data" of ngx_http_mcds_refresh_create(), if that call
+ * has returned r, a copy of a client's request, and the handler of the refresh
+ * has not been called yet.  An internal redirect of r, which clears its
+ * contexts, does not change the data.  Returns NULL for any other request,
+ * including subrequests of a copy.  The call costs a comparison.
  */
 
 void *ngx_http_mcds_refresh_data(ngx_http_request_t *r);

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The context that a detached refresh takes from the client's request; private
- * to the refresh.
+ * Copies the URI, headers, variables and captures of a client's request to a
+ * request without a client, which runs in the background, to build a page again
+ * or for other work of mcds; private to ngx_http_mcds_refresh.c.
  */
 
 

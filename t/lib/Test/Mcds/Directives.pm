@@ -205,7 +205,9 @@ my %directives = (
 );
 
 
-# the parameters of mcds_pool, with the same fields as directives
+# The parameters of the mcds_pool block, for tests that try valid and invalid
+# values of each: "right" are valid words, "words" the kinds of these words.
+# The top of this file describes all fields.
 
 my %period = (right => ['9s'], words => ['time but 0']);
 

@@ -340,7 +340,8 @@ sub meta_arith {
         $item->{expires} = Test::Mcds::Classic::ends($f->{T});
     }
 
-    # blanks pad the number in the item, but not the number in the reply
+    # if an increment or decrement makes the number in an item shorter,
+    # memcached pads it with blanks in the item, but not in the reply
 
     return $self->valued($key, $f, $order, { %$item, value => "$n" });
 }

@@ -48,7 +48,8 @@ sub list_problems {
         push @problems, "$_ was never appended";
     }
 
-    # each value of the longest read was appended, in the order of the appends
+    # checks the values that the longest read of the list returned: no append of
+    # these values failed, and they are in the order of their appends
 
     my ($latest, $before) = (0);
 
@@ -64,7 +65,8 @@ sub list_problems {
             if $op->{start} > $latest;
     }
 
-    # each read is a prefix of the longest one
+    # checks that each read of the list returned a prefix of the longest read,
+    # with all values that were read or appended before it began
 
     my $length = 0;
     my @ended = sort { $a->{end} <=> $b->{end} } @reads;

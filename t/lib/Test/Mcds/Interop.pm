@@ -192,8 +192,11 @@ sub agree {
 }
 
 
-# returns a client for agree() that runs a program: its argument is a file with
-# JSON: setting, set, get, servers; it prints the list of values in JSON
+# Returns a client for agree(), which tests that mcds and another client library
+# of memcached find each other's values: a sub that runs the program @command.
+# The program's last argument is a file with a JSON object: $setting, the keys
+# and values to "set", the keys to "get", and the servers.  It prints the values
+# of the latter keys as a JSON array.
 
 sub program {
     my ($self, $setting, @command) = @_;

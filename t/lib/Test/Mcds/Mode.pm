@@ -70,7 +70,8 @@ sub clients { min($_[0]{clients} // $_[1], $_[1]) }
 sub daemon { $_[0]{daemon} ? 'on' : 'off' }
 
 
-# changes the text of a configuration as the mode requires; the text still has
+# changes the text of an nginx.conf for the mode in which nginx runs in all
+# tests, such as with one worker or with threads; the text still has
 # placeholders such as %%HTTP%%, where directives are inserted
 
 sub edit {

@@ -82,10 +82,10 @@ sub judge {
 
     push @ask, reverse @ask;
 
-    # a location is "exposed" if its pages depend on the session, and no
-    # directive keeps the pages of a session from other sessions.  Then its
-    # application sends Vary in the next run, in which requests may reach other
-    # exposed locations: repeat the run until it finds no new exposed location
+    # A location is "exposed" if its pages depend on the client's session, and
+    # no directive keeps them from other sessions.  As soon as a request shows
+    # this, the test's application sends Vary there.  Sends the requests to
+    # nginx without mcds again until they expose no further location
 
     do {
         $ways = keys %exposed;

@@ -182,7 +182,7 @@ sub restart {
 }
 
 
-# all events that the server has recorded since the last mark()
+# all events (connections, requests) that the server has recorded since mark()
 
 sub records {
     my ($self) = @_;
@@ -206,7 +206,8 @@ sub records {
 }
 
 
-# lets records() leave out the events so far
+# lets records() leave out the events (connections, requests) that the server
+# has recorded so far
 
 sub mark {
     my ($self) = @_;
@@ -507,7 +508,9 @@ sub run {
 }
 
 
-# the elements of an answer other than bytes: pauses, ends and the like
+# the elements, other than bytes, that a test may put into a response of the
+# server: pause, wait for do_release(), close or reset the connection, send no
+# more, read no more
 
 sub pause { return { delay => $_[1] } }
 sub hold { return { hold => $_[1] // 'held' } }
@@ -640,7 +643,8 @@ sub do_refuse {
 }
 
 
-# the functions do_*() of the server, for the test's process
+# called in the test's process: call() runs the function do_<name>() above, for
+# reset_all() do_close_all(), in the server's process
 
 sub tell { my ($self, @a) = @_; return $self->call('tell', @a) }
 sub release { my ($self, @a) = @_; return $self->call('release', @a) }

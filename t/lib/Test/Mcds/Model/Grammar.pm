@@ -107,7 +107,9 @@ sub case {
     $kind{tag} = $places{$place}{tags};
     $kind{purge} = 1 if $kind{tag};
 
-    # purges and lists of variants are the difficult cases for local copies
+    # "mcds_cache_local timed" lets nginx serve copies of pages from its own
+    # memory without asking memcached.  Purges and variants (Vary) are difficult
+    # cases for such copies, and more frequent in tests of this directive
 
     if ($places{$place}{timed}) {
         $kind{$_} ||= chance(0.4) for qw/ purge vary /;
@@ -119,7 +121,8 @@ sub case {
     for (1 .. 5 + rand 20) {
         push @steps, step($uris, \%kind);
 
-        # repeats the requests, to see how the origin's held answers were stored
+        # with "hold", the origin delays its answers until all requests of the
+        # step wait: sends these again, to see how nginx stored the answers
 
         if ($steps[-1]{hold} && chance(0.4)) {
             push @steps, { ask => [map { { %$_, leave => 0 } }

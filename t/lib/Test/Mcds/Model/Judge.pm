@@ -560,7 +560,9 @@ sub stale {
 }
 
 
-# whether the worker that got $r may have a local copy from before the event $e
+# whether nginx may answer the request $r with a copy of the page from its own
+# memory (mcds_cache_local timed) that is older than the event $e: a purge or a
+# request, usually at the other host, that has changed or removed the page
 
 sub copy {
     my ($j, $r, $e) = @_;

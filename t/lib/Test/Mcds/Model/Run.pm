@@ -121,7 +121,8 @@ sub step {
 
     return $self->state($step) if defined $step->{set};
 
-    # while answers are held, timers of nginx see this time pass, too
+    # while the origin delays its answers (a step with "hold"), the seconds of
+    # "clock" pass for nginx's timers, too, not only for its time of day
 
     return $self->{held} ? $self->{clock}->pass($step->{clock})
         : $self->{clock}->add($step->{clock}) if $step->{clock};

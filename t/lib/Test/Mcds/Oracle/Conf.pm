@@ -98,9 +98,10 @@ location = /purge {
 }
 EOT
 
-# directives that keep pages of one client's session from other clients if they
-# name the session cookie: those with "s" or "k" alone, those with "b" and "n"
-# only together
+# Directives that keep the pages of a client's session from other clients if
+# their arguments name the session cookie (SID), each with a letter.  One
+# directive is enough if its letter is "s" or "k"; mcds_cache_bypass ("b") and
+# mcds_no_cache ("n") are enough only together.
 
 my %guards = (
     mcds_cache_session_cookies => 's',
@@ -174,7 +175,8 @@ sub here {
 }
 
 
-# a comment in the printed configuration about the application of a location
+# returns the comment that follows proxy_pass in the nginx.conf that the test
+# prints with a finding: how the test's application answers there, see App.pm
 
 sub app {
     my ($d, $o) = @_;

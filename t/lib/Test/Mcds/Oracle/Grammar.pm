@@ -166,8 +166,10 @@ sub server {
 }
 
 
-# lets the application at the target of try_files rely on the session directives
-# of the location that was requested
+# If mcds directives of $location name the session cookie (SID), and the last
+# argument of its try_files is a named location, often makes the answers of the
+# test's application there depend on this cookie, without Vary or the like: only
+# those directives then keep a session's pages from other sessions.
 
 sub guarded {
     my ($location, @kids) = @_;
@@ -186,7 +188,8 @@ sub guarded {
 }
 
 
-# lets the application of a location get the user in X-User, and depend on it
+# makes nginx send the user that auth_request has admitted ($who), as X-User, to
+# the test's application in a location, whose answers then depend on this user
 
 sub named_user {
     my ($location) = @_;

@@ -2,8 +2,9 @@ package Test::Mcds::Oracle::Run;
 
 # Copyright (C) mcds authors
 
-# One of the two nginx whose answers t/oracle.t compares, with and without mcds,
-# its clients and the application behind it, in one process and one loop.
+# Runs an nginx, with mcds or without it ("plain"), for t/oracle.t, which
+# compares the answers of both.  The test's process plays the clients of nginx
+# and the application behind it, in one event loop.
 #
 #     $run = Test::Mcds::Oracle::Run->new($t, $memcached)
 #     $run->play($case, \@requests, plain => 1, exposed => {})

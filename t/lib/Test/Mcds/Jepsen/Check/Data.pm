@@ -78,15 +78,16 @@ sub numbers {
 }
 
 
-# Checks the numbers of a counter.  Until a memcached loses data, each number
-# must exceed all numbers answered before its request, and the count of these
-# answers.  If the counter is on two servers, a number may equal them, or be
-# less by the counts that one server lacked when the other died.  A host
-# recreates a lost counter from the last value that this host knows, without
-# later increments by other hosts.  After a loss, a number must therefore exceed
-# the numbers answered to requests sent after the loss, and, as soon as each
-# host has shown a value since it was last killed, the least of the last values
-# that the hosts have shown.
+# Checks the numbers in the answers to requests to a counter.  Until memcached
+# loses data, each number must exceed all numbers answered before its request
+# was sent, and the count of these answers.  If the counter is on two servers, a
+# number may also equal the largest of these numbers, or the count.  If one of
+# the servers dies while the other one lacks some counts, later numbers may also
+# be too small by these counts.  A host recreates a lost counter from the last
+# value that this host knows, without later increments by other hosts.  After a
+# loss, a number must therefore exceed the numbers answered to requests sent
+# after the loss, and, as soon as each host has shown a value since it was last
+# killed, the least of the last values that the hosts have shown.
 
 sub acknowledged {
     my ($h, $found, $way, @shown) = @_;
@@ -157,12 +158,13 @@ sub acknowledged {
 }
 
 
-# Returns the deaths of one of two memcached servers after which counts may be
-# lost, as the other server had died before and did not have all counts yet.
-# The other server has all counts after a pause in counting that is as long as a
-# host waits before it copies counts ($level).  Without such a pause, the other
-# server lacks at most the counts of twice that time.  A reload of a host ends
-# the host's wait.
+# Returns the deaths of memcached servers that may lose counts.  Each count is
+# on two servers.  After one of them restarts empty, the hosts copy the counts
+# to it from the other server.  If that server dies too soon, the counts not
+# copied yet are lost: "lacks" is their maximum number, undef if it has no
+# limit.  After a pause in counting of $level microseconds, all are copied.
+# Without a pause, at most the counts of the last 2 * $level are not copied yet.
+# Reloading nginx on a host ends the host's copying: then there is no limit.
 
 sub unprepared {
     my ($h, $shown, @deaths) = @_;
@@ -210,9 +212,10 @@ sub reloads {
 }
 
 
-# true if the counting request $r was followed, before the time $before, by a
-# pause as long as a host waits before it copies counts ($level): no request of
-# the list $since counted in the pause, and no host was reloaded
+# true if the hosts could copy all counts, before the time $before, to a
+# memcached server that had restarted empty: during the counting request $r and
+# for $level microseconds after it, no other request of the list $since counted,
+# and nginx was not reloaded in these microseconds
 
 sub paused {
     my ($h, $r, $before, $since) = @_;

@@ -117,12 +117,13 @@ sub stopped {
 }
 
 
-# Fills %$purges: for each page, a list with an element for each acknowledged
-# purge, in the order of the answers: [time of the answer, $deleted, $all].  Of
-# the purges answered up to this time, $all is the one that began last, and
-# $deleted the one that began last among those that did more than invalidate the
-# page.  Fills %$alone: the pages that a host has built without memcached for
-# waiting requests; purges do not apply to these pages.
+# Fills %$purges and %$alone.  %$purges has a list for each page.  It has an
+# element [time, $deleted, $all] for each acknowledged purge of the page, by the
+# time of the purge's answer.  $all is the purge request that was sent last of
+# those answered up to this time.  $deleted is the same, but without purges that
+# only invalidate the page (make it expire).  %$alone has the pages that a host
+# has built for waiting requests while memcached was down; purges do not apply
+# to these pages.
 
 sub purges {
     my ($h, $purges, $alone) = @_;
@@ -165,8 +166,10 @@ sub ill {
 }
 
 
-# the purge that began last among those acknowledged before the request for the
-# page, if it applies to this response
+# Of the purges of a page in $list that were answered before the request $r for
+# this page was sent, returns the purge that was sent last.  If the response to
+# $r is stale, purges that only invalidate the page (make it expire) do not
+# count, as they allow stale responses.
 
 sub last_purge {
     my ($list, $r) = @_;
