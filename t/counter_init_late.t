@@ -30,7 +30,7 @@ http {
         listen 127.0.0.1:%%PORT%%;
         location = /n {
             mcds_counter $n key=n by=$arg_by;
-            mcds_counter_init $n /number timeout=100ms;
+            mcds_counter_init $n /number timeout=500ms;
             mcds_return "<$n>";
         }
         location = /number {
