@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Chooses the pool of a command: the pool that nginx's directives use for the
- * name, such as that of a log, or for the counter's key on the command line.
+ * Chooses the pool of memcached servers for a command of the tool mcds: the
+ * pool that nginx's directives use for the name, such as that of a log, or for
+ * the counter's key on the command line.
  */
 
 
@@ -41,8 +42,8 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
     }
 
     /*
-     * if all of the directives with the argument "name", such as a log's name,
-     * use the same pool of memcached servers, the command uses this pool, too
+     * if all of the directives that have this name as argument, such as a
+     * log's name, use the same pool of memcached servers, mcds uses it, too
      */
 
     i = 0;
@@ -88,8 +89,8 @@ mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key)
 
 
 /*
- * sets the pool of memcached servers of the command to that of --pool, or to
- * the only pool of nginx's configuration; 1 if there is one of these
+ * sets the pool of memcached servers that this run of mcds uses to that of
+ * --pool, or to the only pool of nginx's configuration; 1 if there is one
  */
 
 static ngx_uint_t
@@ -125,9 +126,9 @@ mcds_site_one_pool(mcds_t *m)
 
 
 /*
- * sets the pool of memcached servers of the command to that of a directive;
- * NGX_DECLINED: an earlier directive uses another pool, and the command has no
- * pool now
+ * sets the pool of memcached servers that this run of mcds uses to that of a
+ * directive; NGX_DECLINED: an earlier directive uses another pool, and this run
+ * has no pool now
  */
 
 static ngx_int_t

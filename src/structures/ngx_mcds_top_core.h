@@ -153,9 +153,11 @@ struct ngx_mcds_top_state_s {
 
 
 /*
- * Zeroes req and sets the key of the item with the counts of keys in a slot, a
- * part of the time window of a list of the most frequent keys; suffix has room
- * for NGX_MCDS_TOP_SUFFIX bytes and lives as long as req.
+ * Prepares a request for the item in memcached that says how often each of the
+ * most frequent keys was counted in a slot, a part of the list's time window.
+ * Zeroes req, and sets the name of this item: that of the list, and a suffix,
+ * which the function writes to "suffix": NGX_MCDS_TOP_SUFFIX bytes that live as
+ * long as req.
  */
 
 void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,

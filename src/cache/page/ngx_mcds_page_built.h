@@ -141,8 +141,8 @@ ngx_int_t ngx_mcds_page_store(ngx_mcds_waiter_t *waiter,
 
 /*
  * Creates a snapshot (the page in memory) from the finished entry of a page,
- * for the waiter's own request.  Returns NULL if value is not a valid entry,
- * or if out of memory.
+ * for the request that has built or revalidated the page.  Returns NULL if the
+ * value is not a valid entry, or if out of memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_copy(ngx_mcds_waiter_t *waiter,
