@@ -234,10 +234,10 @@ void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 
 /*
- * For a content handler that has discarded the request body: sends the live
- * page, which is HTML, and returns the result for the content handler to
- * return.  fixed is the format of the directive mcds_status; with AUTO the page
- * shows links to other formats.
+ * For a content handler that has discarded the request body: sends the page of
+ * statistics, HTML that updates itself in the browser, and returns the result
+ * for the content handler to return.  fixed is the format of the directive
+ * mcds_status; with AUTO the page shows links to other formats.
  */
 
 ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r, ngx_uint_t fixed);

@@ -84,8 +84,8 @@ typedef struct {
     ngx_str_t              key;
     uint32_t               ttl;        /* time for which a lease outlives its
                                           owner, at least 2 seconds */
-    ngx_str_t              text;       /* text that other programs see in an
-                                          open lease, or empty */
+    ngx_str_t              text;       /* text that other programs see in the
+                                          lease's item; empty: none */
     ngx_mcds_lease_left_t *left;       /* gets the data in a page's lease; or
                                           NULL */
     uint64_t               due;        /* used only if the field "left" is set:
@@ -111,10 +111,11 @@ ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish,
 
 
 /*
- * Replaces the text in the item of an open lease (acquired with wish->text, so
- * that other programs see its item), after the lease's handler was called with
- * OK.  The handler is then called a second time; with any rc but OK, lease is
- * NULL, and was released.  Returns NGX_BUSY, and changes nothing, while the
+ * Replaces the text that other programs see in a lease's item.  The lease was
+ * acquired with a text (wish->text of ngx_mcds_lease_acquire()), and its
+ * handler was called with OK.  The handler is called once more, with the
+ * result; unless this is OK, the lease is released before, and the handler's
+ * argument "lease" is NULL.  Returns NGX_BUSY, and changes nothing, while the
  * lease is being extended, if it was lost, or, with the classic protocol, if
  * its time is over.
  */
@@ -123,9 +124,9 @@ ngx_int_t ngx_mcds_lease_write(ngx_mcds_lease_t *lease, ngx_str_t *text);
 
 
 /*
- * Releases an open lease (acquired with wish->text, so that other programs see
- * its item), but does not delete the item: it stays in memcached for the rest
- * of its time to live.
+ * Releases a lease that was acquired with a text (wish->text) for other
+ * programs to see, but does not delete its item: it stays in memcached for the
+ * rest of its time to live.
  */
 
 void ngx_mcds_lease_leave(ngx_mcds_lease_t *lease);
@@ -133,7 +134,7 @@ void ngx_mcds_lease_leave(ngx_mcds_lease_t *lease);
 
 /*
  * Returns the milliseconds, from now, for which this worker is guaranteed to
- * hold an open lease (acquired with wish->text).
+ * hold the lease, which was acquired with a text (wish->text).
  */
 
 ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);

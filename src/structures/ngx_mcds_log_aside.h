@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Asides: commands of a log's writer that append no lines to the log's items,
- * and which may fail.
+ * Asides: the commands by which a log's writer creates missing items and counts
+ * the log's bytes, beside those that append the lines.  If one fails, no line
+ * is lost.
  */
 
 
@@ -26,9 +27,9 @@ typedef void (*ngx_mcds_log_size_pt)(void *data, uint64_t chunk, uint64_t size);
 
 
 /*
- * The commands (asides) of a log's writer that append no lines, but count the
- * log's bytes or create missing items.  The writer sets log, handler and data,
- * and initializes the queue.
+ * The asides of a log's writer: its commands that count the log's bytes or
+ * create missing items.  The writer sets log, handler and data, and initializes
+ * the queue.
  */
 
 typedef struct {

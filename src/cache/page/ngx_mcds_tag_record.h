@@ -49,9 +49,9 @@ ngx_uint_t ngx_mcds_tag_number(ngx_mcds_result_t *result, uint64_t *number);
 
 
 /*
- * Reads the record of a tag (the purge counters when its pages were last
- * purged, and last deleted) from the result of a memcached command.  Returns
- * NGX_DECLINED if the record is invalid.
+ * Reads the record of a tag from the result of a memcached command: the values
+ * that the server's purge counter had at the last purge of the tag's pages, and
+ * at their last deletion.  Returns NGX_DECLINED if the record is invalid.
  */
 
 ngx_int_t ngx_mcds_tag_parse(ngx_mcds_result_t *result, uint64_t *purged,

@@ -250,8 +250,9 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
     }
 
     /*
-     * if the part with Host is the only part of the request's list of headers,
-     * it needs room for headers that other modules push
+     * The Host header becomes a new first part of the request's list of
+     * headers.  If the list has no other part, other modules push their headers
+     * into this one: it gets room for them.
      */
 
     headers = &r->headers_in.headers;

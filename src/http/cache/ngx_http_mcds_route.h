@@ -102,9 +102,10 @@ void ngx_http_mcds_route_text(u_char *route, u_char *text);
 u_char *ngx_http_mcds_route_put(u_char *p, u_char *route);
 
 /*
- * Puts the extension for the route of a request, its way through the
- * locations, in front of the extensions of the request's page, "ext", in memory
- * of r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
+ * Extensions are optional fields behind the key in a page's entry; "ext" has
+ * those of the request's page.  Puts one more in front of them: the route of
+ * the request, its way through the locations.  Uses memory of r->pool.  Returns
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_route_ext(ngx_http_request_t *r, u_char *route,
