@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
+use Test::Mcds::Log qw/ post /;
 
 my $t = Test::Mcds->new()->not_in('single two many',
     'it looks at one worker, which exits');
@@ -60,9 +61,8 @@ EOC
 my $n = 12_000;
 
 for my $i (0 .. $n / 1000 - 1) {
-    my $r = http_post($h->port(), '/log?time=-' . (300 - 10 * $i),
-        join('', map { "\"$_\"\n" } 1000 * $i + 1 .. 1000 * $i + 1000),
-        headers => { 'Content-Type' => 'application/x-ndjson' });
+    my $r = post($h, '/log?time=-' . (300 - 10 * $i),
+        1000 * $i + 1 .. 1000 * $i + 1000);
 
     is($r->status(), 204, "lines from $i thousand") or diag $r->body();
 }

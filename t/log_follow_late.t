@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
+use Test::Mcds::Log qw/ post /;
 
 my $t = Test::Mcds->new()->not_in('many', 'it looks at few workers');
 
@@ -44,21 +45,13 @@ http {
 }
 EOC
 
-sub post {
-    my ($ago, @lines) = @_;
-
-    return http_post($h->port(), "/log?time=-$ago",
-        join('', map { "\"$_\"\n" } @lines),
-        headers => { 'Content-Type' => 'application/x-ndjson' })->status();
-}
-
 my $now = Test::Mcds::Follow->new($h, '/log?follow=1');
 
-is(post(0, 'first'), 204, 'a line');
+is(post($h, '/log', 'first')->status(), 204, 'a line');
 ok($now->seen(1), 'a client sees it');
 
 $m->tell('blind');
-is(post(2, 'late'), 204, 'a late line');
+is(post($h, '/log?time=-2', 'late')->status(), 204, 'a late line');
 
 my $c = Test::Mcds::Follow->new($h, '/log?follow=1&first=-60');
 ok(wait_for(sub { $c->lines() =~ /late/ }), 'it is among the older ones')
@@ -70,7 +63,7 @@ $m->mark();
 ok(wait_for(sub { $m->count(qr/^mg \S*log:/) > 20 }), 'looks fail');
 $m->tell('');
 
-is(post(0, 'last'), 204, 'a new line');
+is(post($h, '/log', 'last')->status(), 204, 'a new line');
 ok(wait_for(sub { $_->lines() =~ /last/ }), 'is seen') for $c, $now;
 is($c->lines(), 'late first last', 'each line once');
 is($now->lines(), 'first late last', 'by the other client, too');

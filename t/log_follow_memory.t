@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
+use Test::Mcds::Log qw/ post /;
 use Test::Mcds::Memory;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
@@ -87,7 +88,7 @@ $c->close();
 
 # items that are read each time, as nothing tells whether they have changed
 
-is(post('/blind?time=-2', ('y' x 7000) x 100)->status(), 204, 'old lines');
+is(post($h, '/blind?time=-2', ('y' x 7000) x 100)->status(), 204, 'old lines');
 $c = Test::Mcds::Follow->new($h, '/blind?follow=1');
 looks($blind, 5);
 
@@ -108,7 +109,7 @@ looks($m, 2);
 $before = $memory->now()->{bytes};
 $n = 0;
 ok(wait_for(sub {
-    $n += 10 if post('/half', ($long) x 10)->status() == 204;
+    $n += 10 if post($h, '/half', ($long) x 10)->status() == 204;
     return $n >= 400;
 }, 30), 'lines to the other server') or diag($n);
 looks($m, 2);
@@ -116,14 +117,6 @@ ok(wait_for(sub { $memory->now()->{bytes} - $before < $per_round }),
     'they are not kept') or diag($memory->now()->{bytes} - $before);
 $c->close();
 $t->done();
-
-
-sub post {
-    my ($uri, @lines) = @_;
-
-    return http_post($h->port(), $uri, join('', map { "\"$_\"\n" } @lines),
-        headers => { 'Content-Type' => 'application/x-ndjson' });
-}
 
 
 # waits for so many looks at the log; each asks for no more than 20 items

@@ -14,6 +14,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
+use Test::Mcds::Log qw/ post /;
 use Test::Mcds::Memory;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
@@ -48,12 +49,10 @@ my ($n, $failed, $lines) = (0, 0, 150);
 # the arrays of a look for new lines grow twice with so many lines
 
 for my $nth ($t->size(4, 1) .. $t->size(9, 40)) {
-    my $text = join '', map { "\"$nth $_\"\n" } 1 .. $lines;
-
     $memory->fail($nth);
 
-    is(http_post($writer->port(), '/log', $text, headers => { 'Content-Type' =>
-        'application/x-ndjson' })->status(), 204, "$nth: lines are written");
+    is(post($writer, '/log', map { "$nth $_" } 1 .. $lines)->status(), 204,
+        "$nth: lines are written");
 
     $n += $lines;
     ok($c->seen($n), "$nth: all of them are seen")

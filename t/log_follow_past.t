@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
+use Test::Mcds::Log qw/ post /;
 
 my $t = Test::Mcds->new()->not_in('many', 'it looks at few workers');
 
@@ -37,19 +38,12 @@ http {
 }
 EOC
 
-sub post {
-    my ($ago, @lines) = @_;
-
-    return http_post($h->port(), "/log?time=-$ago",
-        join('', map { "\"$_\"\n" } @lines),
-        headers => { 'Content-Type' => 'application/x-ndjson' });
-}
-
 my $n = 23_000;
 my $r;
 
 for my $i (0 .. $n / 1000 - 1) {
-    $r = post(300 - 10 * $i, 1000 * $i + 1 .. 1000 * $i + 1000);
+    $r = post($h, '/log?time=-' . (300 - 10 * $i),
+        1000 * $i + 1 .. 1000 * $i + 1000);
     is($r->status(), 204, "lines from $i thousand") or diag $r->body();
 }
 
@@ -64,7 +58,7 @@ my %client = (
     'last' => Test::Mcds::Follow->new($h, '/log?follow=1&limit=10'),
 );
 
-is(post(0, 'new')->status(), 204, 'a new line');
+is(post($h, '/log', 'new')->status(), 204, 'a new line');
 
 my %want = ('first' => $n, 'limit' => $n, 'back' => $n - 1, 'last' => 10);
 

@@ -7,6 +7,7 @@ package Test::Mcds::Log;
 #
 #     my @events = events($host, '/log?limit=10');  # { time, host, line, id }
 #     my @lines = lines($host, '/log');
+#     my $r = post($host, '/log?time=-60', 'one', 'two');  # lines without "
 #     my @frames = frames($memcached, 'name');
 #     $memcached->mc('ms ...', frame(writer => 7, seq => 1, host => 'a',
 #         lines => [[$milliseconds, 'text'], ...]));
@@ -20,8 +21,10 @@ use strict;
 use Exporter ();
 use JSON::PP ();
 
+use Test::Mcds ();
+
 our @ISA = qw/ Exporter /;
-our @EXPORT_OK = qw/ events lines frames frame crc32 /;
+our @EXPORT_OK = qw/ events lines post frames frame crc32 /;
 
 my @table = map {
     my $c = $_;
@@ -50,6 +53,15 @@ sub lines {
 
     return map { my $line = $_->{line}; utf8::encode($line); $line }
         events($host, $uri);
+}
+
+
+sub post {
+    my ($host, $uri, @lines) = @_;
+
+    return Test::Mcds::http_post($host->port(), $uri,
+        join('', map { "\"$_\"\n" } @lines),
+        headers => { 'Content-Type' => 'application/x-ndjson' });
 }
 
 
