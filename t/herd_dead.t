@@ -20,6 +20,10 @@ use Test::Mcds;
 my $t = Test::Mcds->new()->not_in('single one many',
     'it looks at two workers')->allow(qr/is down after|exited on signal 9/);
 
+# without it, a worker that cannot get a lock builds by itself
+
+$t->needs('mcds local');
+
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=600'] });
 
 my $h = $t->nginx('h', <<'EOT');

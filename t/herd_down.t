@@ -18,6 +18,10 @@ use Test::Mcds qw/ :DEFAULT tally /;
 
 my $t = Test::Mcds->new();
 
+# without it, each worker builds a page by itself
+
+$t->needs('mcds local');
+
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] },
     paths => {
