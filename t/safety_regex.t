@@ -92,8 +92,12 @@ for my $status ('MISS', 'HIT') {
         my ($uri, $want) = @$row;
         my $r;
 
+        # without "vary", one of the two locations has no page
+
+        my $stored = $uri eq '/show' || $t->has('mcds vary');
+
         ok(wait_for(sub { ($r = $case->get("$uri?id=1"))->header('X-Cache')
-            eq $status }), "$uri: $status");
+            eq ($stored ? $status : 'MISS') }), "$uri: $status");
         is($r->body() =~ s/^\d+ of //r, $want, "$uri: its own page");
     }
 }
