@@ -63,6 +63,7 @@ http {
     mcds_pool main {
         server   127.0.0.1:%%PORT_$name%%;
         protocol classic;
+        timeout  10s;
     }
     keepalive_requests 1000000;
     server {

@@ -50,7 +50,7 @@ sub nutcracker {
         hash => 'md5',
         distribution => 'modula',
         auto_eject_hosts => 'false',
-        timeout => 1000,
+        timeout => 10_000,
         server_retry_timeout => 300,
         %o,
     );
