@@ -195,7 +195,8 @@ sub is_all {
 sub gets { scalar grep { $_->{method} eq 'GET' } $o->requests(shift) }
 
 
-my @uris = map { ("/$_/plain", "/$_/vary", "/$_/large") }
+my @kinds = ('plain', 'vary', $t->has('mcds large') ? 'large' : ());
+my @uris = map { my $place = $_; map { "/$place/$_" } @kinds }
     qw/ plain signed tags local grace /;
 
 # of two servers one is gone, and the page is on the other one
