@@ -127,22 +127,22 @@ is(page_decode(page_wait($m, $key))->{body}, 'small', 'smaller: stored');
 is(tally($h[1]->get('/a')), '1 HIT 5', 'smaller: for all hosts');
 
 
-
 # memcached refuses even small parts of a page whose first bytes no longer are
 # in memory when its last ones come
 
-my $none = $t->fake('none', sub {
-    my ($f, $c, $line) = @_;
-    return "SERVER_ERROR object too large for cache\r\n"
-        if $line =~ /^ms \S+ (\d+)/ && $1 > 1000;
-    return;
-});
+if ($t->has('mcds large')) {
+    my $none = $t->fake('none', sub {
+        my ($f, $c, $line) = @_;
+        return "SERVER_ERROR object too large for cache\r\n"
+            if $line =~ /^ms \S+ (\d+)/ && $1 > 1000;
+        return;
+    });
 
-my $huge = 'x' x 10_000_000;
-$o->set('/huge', { parts => [substr($huge, 0, 4_000_000),
-    [substr($huge, 4_000_000), 1]] });
+    my $huge = 'x' x 10_000_000;
+    $o->set('/huge', { parts => [substr($huge, 0, 4_000_000),
+        [substr($huge, 4_000_000), 1]] });
 
-my $h = $t->nginx('three', <<'EOT');
+    my $h = $t->nginx('three', <<'EOT');
 %%GLOBALS%%
 worker_processes 1;
 events { }
@@ -158,8 +158,10 @@ http {
 }
 EOT
 
-cmp_ok(length $h->get('/huge')->body(), '==', length $huge, 'huge: an answer');
-ok($h->wait_log(qr/a part of page "\S+" is not stored: \w/), 'huge: told');
-is($h->log_count(qr/is not stored|is too large/), 1, 'huge: once');
+    cmp_ok(length $h->get('/huge')->body(), '==', length $huge,
+        'huge: an answer');
+    ok($h->wait_log(qr/a part of page "\S+" is not stored: \w/), 'huge: told');
+    is($h->log_count(qr/is not stored|is too large/), 1, 'huge: once');
+}
 
 $t->done();
