@@ -174,9 +174,9 @@ mcds_counter_get(mcds_t *m, ngx_str_t *key)
     if (rc == NGX_MCDS_OK && (answer.has & NGX_MCDS_TTL)) {
 
         /*
-         * "ttl" is null for a counter without an expiry, and for one whose time
-         * to live in memcached was set by nginx to encode when the counter was
-         * created, not when the counter expires
+         * "ttl" is null for a counter that never expires.  To memcached such a
+         * counter may have an expiry, years ahead, in which nginx has encoded
+         * the time of the counter's creation.
          */
 
         mcds_put(o, "ttl",

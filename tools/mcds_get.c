@@ -509,8 +509,9 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
     mcds_put(o, "tags_state", json_string(state));
 
     /*
-     * the state after purges of tags and hosts replaces the page's "state" in
-     * the JSON; but "valid" replaces none, and "unknown" only "fresh"
+     * "state" in the JSON becomes the page's state after purges of its tags and
+     * its host, except that "valid" leaves "state" as it is, and "unknown"
+     * replaces no "state" but "fresh"
      */
 
     was = json_object_get(o, "state");

@@ -134,7 +134,10 @@ void ngx_mcds_index_remove(ngx_mcds_index_t *index,
 
 void ngx_mcds_index_idle(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
-/* Makes an idle node of the index busy, so that it cannot be dropped. */
+/*
+ * Makes an idle node busy: from now on the index must not drop (remove and
+ * free) the node to make room for others.  Has no effect on a busy node.
+ */
 
 void ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 

@@ -60,12 +60,12 @@ void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,
  * Reads the n-th sample of the history: 0 is the oldest, NGX_MCDS_PAST_SAMPLES
  * - 1 the latest.  Returns NGX_DECLINED if there is no such sample.
  *
- * *time, when the sample was taken, is in seconds since the epoch.  *set is a
- * number for the caches and servers of the configuration: the sums of two
- * samples can be compared only if *set is equal for both samples.  For caches a
- * sample has the requests by status, those that went to the origin, and the
- * builds of pages by how they ended; for servers it has the latency.  All other
- * totals are set to 0.
+ * *time, when the sample was taken, is in seconds since the epoch.  *caches has
+ * the totals of all caches: requests by status, requests that went to the
+ * origin, and builds of pages by how they ended.  *servers has the latency of
+ * all servers.  All other totals are set to 0.  *set is a hash of the list of
+ * caches and servers: if it differs between two samples, they are of different
+ * caches or servers, and their totals must not be compared.
  */
 
 ngx_int_t ngx_mcds_past_read(ngx_mcds_past_t *past, ngx_uint_t n,

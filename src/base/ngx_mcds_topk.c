@@ -196,10 +196,11 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
 
         /*
          * The summary "to" does not list this key of "from".  If "to" did not
-         * list it before this merge either, "to" has counted it at most "floor"
-         * times, and its total is at most other->count + floor.  If this loop
-         * has evicted the key from "to", its total was at least that, and so is
-         * that of each key left in "to": the key is not inserted again.
+         * list the key before the merge either, "to" has counted the key at
+         * most "floor" times: the merged count is at most other->count + floor.
+         * If this loop has evicted the key from "to", the evicted count was at
+         * least as large.  The counts of the keys left in "to" are not smaller
+         * than the evicted one, so the key is not inserted again.
          */
 
         if (to->n == to->max) {

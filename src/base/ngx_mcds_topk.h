@@ -119,8 +119,8 @@ void ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
  * Notes a value, such as that of a counter, beside its key, if the key is in
  * the summary of the most frequent keys.  An older value is replaced.  Of two
  * values noted at about the same time the larger one stays, since their order
- * is unknown.  time: milliseconds, not 0.  The values are neither stored nor
- * merged.
+ * is unknown.  time: milliseconds, not 0.  Values stay in this summary, in
+ * memory: ngx_mcds_topk_encode() and ngx_mcds_topk_merge() do not copy them.
  */
 
 void ngx_mcds_topk_note(ngx_mcds_topk_t *topk, ngx_str_t *key,

@@ -575,9 +575,11 @@ ngx_mcds_replica_follows(ngx_mcds_request_t *req, ngx_uint_t rc)
 
 
 /*
- * Changes the other servers like the leader, the replica that is changed first,
- * which has returned rc: unconditionally, unless the leader did not reply to
- * the ADD of a page.  Returns the number of these servers.
+ * Sends the change to all servers but the leader, the replica that is changed
+ * first and that has returned rc.  These servers make the change whatever item
+ * they have: they get SET instead of ADD, and no CAS.  But if the leader did
+ * not reply to the ADD of a page that is no purge ("every"), they get the ADD.
+ * Returns the number of these servers.
  */
 
 static ngx_uint_t

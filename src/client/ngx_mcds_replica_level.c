@@ -40,15 +40,17 @@
 #define NGX_MCDS_LEVEL_WAIT       5000
 
 /*
- * The maximum number of these waits for a counter.  After each, one replica is
- * set to the number that the other had before the wait; they become equal after
- * a wait without increments.  After the last, they keep different numbers.
+ * The maximum number of waits (NGX_MCDS_LEVEL_WAIT) for a counter whose numbers
+ * differ on two replicas.  After each wait, the smaller number is set to the
+ * larger number of before the wait; the numbers become equal after a wait
+ * without increments.  After the last wait, the numbers stay different.
  */
 #define NGX_MCDS_LEVEL_WAITS      120
 
 /*
- * the maximum number of attempts, after one wait, to set the counter to the
- * larger number, if other changes of the counter come in between
+ * the maximum number of attempts, after one wait (NGX_MCDS_LEVEL_WAIT), to set
+ * a counter that is too low on one replica to the number of the other replica;
+ * an attempt fails if another client changes the counter in between
  */
 #define NGX_MCDS_LEVEL_TRIES      16
 
@@ -81,8 +83,8 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_index_node_t  node;         /* index node, found by the key of the
-                                            counter and by "low", the server
-                                            with its smaller number */
+                                            counter and by the server of "low",
+                                            where the counter is too low */
     ngx_event_t            timer;
     ngx_mcds_op_t          op;
 
@@ -95,15 +97,17 @@ typedef struct {
     /*
      * The counter as it was before a wait of some seconds, in which increments
      * that are still under way arrive on both replicas.  After the wait, the
-     * replica "low" is set to "seen".
+     * counter on the replica "low", where it is too low, is set to "seen".
      */
 
     uint64_t               seen;         /* number of the counter on "high", the
                                             replica with the larger number */
     uint64_t               least;        /* number of the counter on "low", the
                                             replica with the smaller number */
-    ngx_uint_t             was_there;    /* 1: before the wait, the counter
-                                            existed on "low" */
+    ngx_uint_t             was_there;    /* 1: the counter existed on "low", the
+                                            replica with the smaller number,
+                                            before the wait for increments that
+                                            are still under way */
     ngx_uint_t             waits;
     ngx_uint_t             tries;
     ngx_mcds_level_side_t  high;

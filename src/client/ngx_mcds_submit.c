@@ -155,9 +155,9 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
                                   key.len - key.prefix, 0);
 
     /*
-     * returns 1 if another server than the key's own gets the operation; for a
-     * key whose own server is down by configuration always, as the server that
-     * takes its place may be one of those that are ejected now
+     * Returns 1 if the operation goes to another server than the key's own.  If
+     * the configuration marks the key's own server as "down", always returns 1:
+     * another server stores the key, and may be one of those ejected now.
      */
 
     return server[n].stat->disabled

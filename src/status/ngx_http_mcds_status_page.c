@@ -40,8 +40,9 @@ typedef struct {
     char                    *close;
     ngx_uint_t               format;    /* format of the statistics; if the
                                            location's mcds_status does not allow
-                                           it, the line of page.html is left
-                                           out, not replaced */
+                                           it, the live page contains neither
+                                           the text of the field "line" nor the
+                                           other three texts */
 } ngx_http_mcds_status_part_t;
 
 

@@ -312,8 +312,9 @@ ngx_mcds_array_edit(ngx_mcds_array_work_t *work,
 
 
 /*
- * Collects the items of older lines (parts) that the array keeps after the
- * change, and the lines of the array that are in none of these items.
+ * An array's older lines are in items of their own, called parts.  Collects the
+ * parts that the array keeps after the change, and those lines of the array
+ * that are in no part.
  */
 
 static ngx_uint_t
@@ -677,8 +678,9 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
         ngx_mcds_array_grew(work);
 
         /*
-         * the array's head item, now stored, refers to the new items of older
-         * lines (parts), which must stay
+         * the item under the array's key (the head), now stored, refers to the
+         * items of older lines (parts) that this change has written: the end of
+         * the change must not delete them
          */
 
         round->fresh = round->refs.nelts;

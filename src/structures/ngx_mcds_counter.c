@@ -341,9 +341,10 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
 
 
 /*
- * Returns 1 if batches of changes of counters wait for more changes: under load
- * most of the cost of a cheap request is the command to memcached.  The next
- * turn of the event loop begins at once, with the events that have arrived.
+ * Decides whether the batches of changes of counters wait for the changes of
+ * the next turn of the event loop, and returns 1 if so: fewer commands to
+ * memcached are then sent, which under load are most of the cost of a cheap
+ * request.  The posted event makes the next turn begin at once.
  */
 
 static ngx_uint_t
@@ -479,10 +480,11 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
         /*
-         * on replicas, a counter with an expiry years ahead (see
-         * ngx_mcds_raise.h) is increased to the number that nginx remembers if
-         * memcached replies with a smaller one; only a command that would
-         * create the counter without an expiry gets the remembered number
+         * With replicas, nginx usually creates a counter with an expiry years
+         * ahead (see ngx_mcds_raise.h): if memcached replies with a smaller
+         * number than nginx remembers, nginx then increases the counter.  It
+         * does not increase one without an expiry: if the command would create
+         * such a counter, the command itself gets the remembered number.
          */
 
         if (req->ttl == 0) {
@@ -618,11 +620,11 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 
 
 /*
- * Lowers the number that nginx remembers of a counter by the sum that memcached
- * has just subtracted, so that nginx does not increase the counter to the old
- * number again.  ngx_mcds_counter_unmark() prevents that only for a counter
- * with an expiry that mcds sets years ahead, not for one that expires at the
- * end of a period.
+ * Subtracts, from the number that nginx remembers of a counter, the sum that
+ * memcached has just subtracted: nginx would otherwise increase the counter to
+ * the old number again.  Removing the counter's expiry, as
+ * ngx_mcds_counter_unmark() does, is not enough: a counter that expires at the
+ * end of a period, such as a day, keeps its expiry.
  */
 
 static void

@@ -133,16 +133,17 @@ typedef struct {
 
 
 /*
- * Returns the number of the counter's period at the time now, in seconds since
- * the epoch.
+ * Returns the number of the period (such as a day) that contains the time
+ * "now", in seconds since the epoch.
  */
 
 uint64_t ngx_mcds_period_number(ngx_mcds_period_t *period, time_t now);
 
 
 /*
- * Returns the time to live, in seconds, of the counter of the period at the
- * time now.
+ * Returns the time to live, in seconds, for the counter of the period (such as
+ * a day) that contains the time "now", in seconds since the epoch: the rest of
+ * that period, plus NGX_MCDS_PERIOD_SPARE.
  */
 
 uint32_t ngx_mcds_period_ttl(ngx_mcds_period_t *period, time_t now);

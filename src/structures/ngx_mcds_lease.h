@@ -68,13 +68,16 @@ typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
  * in time; even then the caller must release the lease.
  *
  * If "left" is set, the lease is that of the page whose name is key.  *left
- * must live until the handler is called; it gets the data that the last owner
- * has left, or zeros; the caller must observe the data.  If the handler gets
- * NOT_STORED, and left->step is not 0, the lease is free, but must not be taken
- * before left->until; if "at_once" is set, or after that time, it is taken
- * over.  A lease that this worker does not hold, but whose item it may have
- * left, is also taken over.  With NOT_STORED and left->owner another owner has
- * the lease.
+ * must live until the handler is called.  It gets the data in the lease's item,
+ * or zeros; the caller must honor them as ngx_mcds_lease_left_t says.
+ *
+ * If the last owner of a page's lease has failed, no worker owns the lease, but
+ * none may take it before left->until.  Before that time, the handler gets
+ * NOT_STORED, and left->step is not 0.  After it, or if "at_once" is set, this
+ * worker takes the lease.  The worker also takes a lease whose item has one of
+ * its own old tokens, left in memcached when a reply was missing.  If the
+ * handler gets NOT_STORED, and left->owner is not 0, another owner has the
+ * lease.
  */
 
 #define NGX_MCDS_LEASE_TEXT       96
@@ -134,7 +137,8 @@ void ngx_mcds_lease_leave(ngx_mcds_lease_t *lease);
 
 /*
  * Returns the milliseconds, from now, for which this worker is guaranteed to
- * hold the lease, which was acquired with a text (wish->text).
+ * hold the lease.  The lease was acquired with a text that other programs see
+ * in its item (wish->text of ngx_mcds_lease_acquire()).
  */
 
 ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);
@@ -167,8 +171,8 @@ uint64_t ngx_mcds_lease_owner(ngx_mcds_lease_t *lease);
 
 
 /*
- * Releases a lease; the pointer must not be used again.  With keep, the item is
- * not deleted but stays for this number of seconds, with the value
+ * Releases a lease; the pointer must not be used again.  If keep is not 0, the
+ * lease's item is not deleted but stays for keep seconds, with the value
  * NGX_MCDS_LEASE_KEPT, so that no client can take the lease.
  */
 

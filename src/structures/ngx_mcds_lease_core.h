@@ -55,8 +55,10 @@ struct ngx_mcds_lease_s {
                                           that has the lease's item; 0: no
                                           command was sent */
     uint32_t             keep;
-    ngx_msec_t           kept_end;     /* with keep: the time at which the item
-                                          of the released lease expires */
+    ngx_msec_t           kept_end;     /* when the item of the released lease
+                                          expires, if it stays in memcached for
+                                          "keep" seconds; "keep" is 0 if it is
+                                          deleted */
     ngx_msec_t           since;        /* when the lease was acquired; 0: its
                                           add is pending, or had no reply */
     ngx_msec_t           end;          /* until when the lease's item, which may
@@ -154,9 +156,9 @@ void ngx_mcds_lease_extend(ngx_event_t *ev);
 /*
  * Deletes the item that a lease may have left in memcached, as the reply to the
  * item's add, extension or deletion is missing or is an error: looks for the
- * item repeatedly, and frees the lease at the end.  The item of a lease that
- * was released with keep is not deleted, but stays as ngx_mcds_lease_release()
- * says.
+ * item repeatedly, and frees the lease at the end.  If the lease was released
+ * with a "keep" that is not 0, the item is not deleted, but stays as
+ * ngx_mcds_lease_release() says.
  */
 
 void ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease);

@@ -419,8 +419,9 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
         if (lease->since && !lease->open) {
 
             /*
-             * memcached has executed the add before, and the lease's item is
-             * gone from its server: no earlier command can make it again
+             * Memcached has executed the command that added the lease's item,
+             * and no longer has this item.  No other command of the lease can
+             * create the item, so the search for it ends.
              */
 
             ngx_mcds_lease_free(lease);

@@ -243,8 +243,9 @@ void ngx_mcds_lock_change(ngx_mcds_lock_change_t *change);
 
 
 /*
- * Lets a request of this worker that waits for the lock try at once, as another
- * request has released the lock by the name of its owner.
+ * Lets a request of this worker that waits for the lock try to acquire it at
+ * once.  To be called when ngx_mcds_lock_change() has released the lock for
+ * another request, which gave the name of the lock's owner.
  */
 
 void ngx_mcds_lock_kick(ngx_mcds_pool_t *pool, ngx_str_t *key);
@@ -273,9 +274,10 @@ ngx_int_t ngx_mcds_lock_check(ngx_str_t *owner);
 
 
 /*
- * Returns the first number of the counter of a lock's owners: now, the time in
- * microseconds; or seen + 1 if now is not larger than seen, the largest fencing
- * token of any lock that this worker has seen.
+ * Returns the number at which the counter that gives a lock's owners their
+ * fencing tokens begins if memcached does not have it: now, the time in
+ * microseconds since the epoch; or seen + 1 if now is not larger than seen, the
+ * largest fencing token of any lock that this worker has seen.
  */
 
 uint64_t ngx_mcds_lock_first(uint64_t now, uint64_t seen);

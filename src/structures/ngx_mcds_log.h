@@ -281,15 +281,16 @@ ngx_int_t ngx_mcds_log_id_parse(ngx_mcds_log_id_t *id, ngx_str_t *text);
 ngx_uint_t ngx_mcds_log_sort(ngx_mcds_log_event_t *events, ngx_uint_t n);
 
 
-/* a run: the numbers of consecutive lines of one writer of a log */
+/* a run: the numbers of consecutive lines, already read, of one log writer */
 
 typedef struct {
     uint64_t                writer;
     uint64_t                first;
     uint64_t                last;
-    uint64_t                next;       /* number of the line with which the
-                                           writer's next recorded run of lines
-                                           begins; (uint64_t) -1: none */
+    uint64_t                next;       /* first line number of the same log
+                                           writer's next run of lines in "runs"
+                                           of ngx_mcds_log_seen_t;
+                                           (uint64_t) -1: none */
 } ngx_mcds_log_run_t;
 
 

@@ -145,7 +145,10 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
     } else if (result->rc == NGX_MCDS_OK && aside->part) {
 
-        /* the log's item was missing: the item before it may be missing, too */
+        /*
+         * memcached lacked the item just added: the item before it in the same
+         * time interval of the log may be missing, too, so add that one as well
+         */
 
         aside->part--;
         ngx_mcds_log_aside(aside, NGX_MCDS_ADD);

@@ -61,7 +61,10 @@ void ngx_mcds_log_fill(ngx_mcds_log_asides_t *asides, uint64_t chunk,
     ngx_uint_t part);
 
 
-/* Cancels the commands (asides) of a log's writer that are under way. */
+/*
+ * Cancels those commands of a log's writer, still without a reply, that create
+ * missing items or count the log's bytes.
+ */
 
 void ngx_mcds_log_asides_cancel(ngx_mcds_log_asides_t *asides);
 

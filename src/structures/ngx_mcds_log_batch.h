@@ -21,10 +21,12 @@
  * A batch of new lines for the followers of a log, in the order of the lines'
  * ids.  The lines have settled: lines of later batches have larger ids, with
  * the exception of a few lines that were written late.  No earlier batch has a
- * line whose id is larger than "newest".  "look" is the number of the search
- * for new lines that completed the batch or, if the searches just before it
- * failed, of the first of these.  "text" is for the followers, which may cache
- * the formatted lines there; NULL at first.
+ * line whose id is larger than "newest".  "text" is for the followers, which
+ * may cache the formatted lines there; NULL at first.
+ *
+ * The worker numbers its searches for new lines of the log.  "look" is the
+ * number of the search that completed the batch.  If searches directly before
+ * that one failed, "look" is the number of the first of the failed searches.
  */
 
 typedef struct {

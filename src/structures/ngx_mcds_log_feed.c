@@ -27,10 +27,10 @@ typedef struct {
     size_t                    at;        /* position in the log's item up to
                                             which its lines were read */
     u_char                    head[NGX_MCDS_LOG_HEAD];
-                                         /* copy of the first bytes of the log's
-                                            item, "at" at most: if they differ
-                                            in the item's next value, the item
-                                            was lost and created again */
+                                         /* copy of the item's first bytes, as
+                                            far as lines were read: if the next
+                                            value of the item begins otherwise,
+                                            it was lost and created again */
     ngx_mcds_value_t         *value;     /* value of the log's item, as just
                                             read, or NULL */
 } ngx_mcds_log_part_t;
@@ -64,10 +64,10 @@ struct ngx_mcds_log_feed_s {
                                             never given to the followers */
     ngx_uint_t                waiting;
     ngx_uint_t                looks;
-    ngx_uint_t                first;     /* number of the first look whose lines
-                                            the current look may find: the look
-                                            after the last one that has not
-                                            failed */
+    ngx_uint_t                first;     /* number of the current look for new
+                                            lines or, if looks directly before
+                                            it failed, of the first failed one:
+                                            lines it missed may be found now */
     ngx_uint_t                rc;        /* result of the current look for new
                                             lines of the log */
     unsigned                  ready:1;   /* the first look for new lines of the

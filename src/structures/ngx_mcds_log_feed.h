@@ -74,10 +74,11 @@ ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
  * Returns the time, in milliseconds since the epoch, up to which the lines of a
  * log have settled: no earlier line is to come.  The follower gets later lines
  * in batches, each line once, and reads earlier lines by ngx_mcds_log_read().
- * A line that was written late may come both ways.  The first look for new
- * lines that begins after the read is the last look whose batch may repeat such
- * a line; ngx_mcds_log_looks() counts the looks.  If looks fail, they and the
- * next one count as one in this: its batch has the number of the first of them.
+ * A line that was written late may come twice: from such a read, and in a batch
+ * of new lines.  The last batch that may repeat a line of a read is that of the
+ * first look for new lines that begins after the read; ngx_mcds_log_looks()
+ * counts the looks.  Failed looks in a row and the successful look after them
+ * share one number: their batches have the number of the first of these looks.
  */
 
 uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);

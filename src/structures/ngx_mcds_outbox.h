@@ -58,14 +58,16 @@ typedef enum {
  */
 
 typedef struct {
-    ngx_uint_t          kind;          /* kind of the destination of the
-                                          account's sums of counters: a pool or
-                                          the origin; 0: no account */
+    ngx_uint_t          kind;          /* kind of destination, a pool or the
+                                          origin, for the unsent sums of
+                                          counters in this account (an entry of
+                                          the outbox); 0: the entry is unused */
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
-    ngx_uint_t          generation;    /* generation (number of reloads) of
-                                          the newest configuration that has
-                                          used the account */
+    ngx_uint_t          generation;    /* generation (number of reloads) of the
+                                          newest configuration that has used
+                                          this account (the unsent sums of
+                                          counters for one destination) */
 
     uint64_t            added;         /* how often a change of a counter was
                                           added here, to be sent later */
@@ -116,8 +118,9 @@ typedef struct {
     int64_t             delta;
 
     /*
-     * fields of an unsent change for a counter in memcached, not for the
-     * origin: ngx_mcds_outbox_take() sets them, ngx_mcds_outbox_mark() does not
+     * fields of a change that is to be sent to memcached, set by
+     * ngx_mcds_outbox_take(); ngx_mcds_outbox_mark(), which returns the changes
+     * that are to be posted to the origin, does not set these fields
      */
     uint64_t            initial;
     uint32_t            ttl;           /* remaining time to live of the counter
@@ -322,8 +325,10 @@ void ngx_mcds_outbox_disown(ngx_mcds_account_t *account);
 
 
 /*
- * Starts a batch of counters' sums to post to the origin server, unless the
- * account's last batch is not acknowledged yet.  Returns 1 if the batch is new.
+ * Starts a batch of an account (the unsent sums of counters for one URL of the
+ * origin): a worker posts the sums of a batch in one request.  Does nothing if
+ * the origin has not acknowledged the account's last batch yet.  Returns 1 if
+ * the batch is new.
  */
 
 ngx_uint_t ngx_mcds_outbox_open(ngx_mcds_outbox_t *outbox,

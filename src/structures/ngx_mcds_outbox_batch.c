@@ -52,8 +52,9 @@ ngx_mcds_outbox_add(ngx_mcds_outbox_t *outbox, ngx_mcds_account_t *account,
         }
 
         /*
-         * count the addition before the counter's sum gets into the account,
-         * which must never pass for empty while it has an unsent sum
+         * first increase account->added, by which workers see that the account
+         * (the sums for one destination) has unsent sums, then add the change
+         * to the counter's sum: the worker may be killed in between
          */
 
         account->added++;

@@ -69,9 +69,10 @@ struct ngx_mcds_raise_s {
     ngx_queue_t            wishes;     /* changes and reads of the counter that
                                           wait until it is raised,
                                           ngx_mcds_wish_t */
-    ngx_uint_t             judged;     /* number of elements of "wishes", the
-                                          first ones, from which "target" was
-                                          computed */
+    ngx_uint_t             judged;     /* how many of the changes and reads that
+                                          wait in "wishes", from its head on,
+                                          are considered in "target", the number
+                                          to which the counter is to be set */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
@@ -472,12 +473,13 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
 
 /*
  * Decides, from a counter's copies on all replicas, whether the counter may be
- * raised to raise->target.  NGX_OK: it may, or a copy's number is large enough.
- * NGX_DECLINED: a copy has no expiry, as its number was set or lowered; or each
- * replica is up and has a copy, and all copies were created well before this
- * host learned the counter's number, so memcached has not lost the counter.
- * NGX_ABORT: another program has given a copy a time to live.  The age of the
- * copies does not matter if the counter has a configured time to live.
+ * set to the larger number raise->target, which this host knows.  NGX_OK: it
+ * may, or the number of a copy is large enough.  NGX_DECLINED in two cases: a
+ * copy has no expiry, which mcds gives and a program that sets a number does
+ * not; or memcached has not lost the counter, as each replica is up, and has a
+ * copy that was created well before this host learned the counter's number (not
+ * with a configured time to live).  NGX_ABORT: another program has given a copy
+ * a time to live.
  */
 
 static ngx_int_t

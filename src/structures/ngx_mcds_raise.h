@@ -62,10 +62,10 @@ int64_t ngx_mcds_raise_marked(int64_t ttl, time_t now);
 
 
 /*
- * Returns the time to live for a counter that is created now: its own ttl; or,
- * if that is 0 and the counter is durable, the expiry years ahead of
- * ngx_mcds_raise_mark(), unless counters of the pool get no such expiry;
- * otherwise 0, for no expiry.
+ * Returns the time to live with which a counter is created now: counter->ttl if
+ * it is not 0.  Otherwise, a durable counter gets the expiry that
+ * ngx_mcds_raise_mark() returns, a time years ahead, unless counters of the
+ * pool get no such expiry.  Any other counter gets 0, for no expiry.
  */
 
 uint32_t ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter);
@@ -83,22 +83,23 @@ ngx_uint_t ngx_mcds_raise_doubt(ngx_mcds_pool_t *pool);
 
 
 /*
- * Checks ttl, a counter's time to live in a reply of memcached.  If it shows
- * the expiry, years ahead, that mcds gives to counters (a mark), notes this for
- * ngx_mcds_raise_doubt().  A ttl above INT32_MAX is a negative one: the clock
- * of a server is years ahead, and counters of this pool get no marks any more.
+ * Checks ttl, a counter's time to live in a reply of memcached, in seconds.  If
+ * it shows that the server has kept the expiry, years ahead, by which mcds
+ * knows its own counters, ngx_mcds_raise_doubt() returns 0 for a minute.
+ * memcached reports a negative ttl as one above INT32_MAX: the server's clock
+ * is years ahead, and counters of this pool get no such expiry any more.
  */
 
 void ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl);
 
 
 /*
- * The handler of a change or a read of a counter that waits until memcached has
- * the larger number that this host knows.  NGX_OK: value is the number of the
- * counter, which contains the change and is not below the number that this host
- * knew when the change or read was sent.  NGX_DECLINED: the counter was set to,
- * or lowered to, this value.  NGX_ERROR: the number is unknown, or there was no
- * time to raise the counter.
+ * The handler of a counter's change or read, which waits while ngx_mcds_raise()
+ * sets the counter to the number that this host knows, larger than the one in
+ * memcached.  NGX_OK: value is the number of the counter; it contains the
+ * change, and is not below the number that this host knew when the change or
+ * read was sent.  NGX_DECLINED: the counter was set to, or lowered to, this
+ * value.  NGX_ERROR: the number is unknown, or there was no time to set it.
  */
 
 typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
@@ -125,19 +126,20 @@ typedef struct {
 
 
 /*
- * Raises a counter, which memcached has lost and has now with a smaller number,
- * to the number that this host knows, plus those changes waiting in this worker
- * that were sent when the host knew this number.  The counter is not raised
- * above that total, so no change is counted twice: the changes that other
- * workers have made since the counter was created again become a part of the
- * total.  Each increment names the counter's CAS value, so that each host adds
- * only the part that is still missing.  On replicas the counter is raised on
- * each server.
+ * Raises a counter that memcached has lost, and has now with a smaller number.
+ * The new number is the one that this host knows, plus those changes waiting in
+ * this worker that were sent when the host knew this number.  The counter is
+ * not raised above that total, so no change is counted twice.  Other workers
+ * may have changed the counter since it was created again: these changes count
+ * towards the total, and are not added on top of it.  Each increment names the
+ * counter's CAS value, so that each host adds only the part that is still
+ * missing.  On replicas the counter is raised on each server.
  *
+ * wish is the change or read of the counter that waits for the larger number.
  * id is the counter's hash, by which this host's shared memory finds the known
  * number; age is the time since this number was received, in milliseconds.
- * NGX_OK: the handler is called once, not from inside of this call, and the
- * wish must live until then.  NGX_DECLINED: counters of this pool get no expiry
+ * NGX_OK: wish->handler is called once, not from inside of this call, and *wish
+ * must live until then.  NGX_DECLINED: counters of this pool get no expiry
  * years ahead, by which a lost counter is recognized; NGX_ERROR: out of memory,
  * a limit is reached, or no time is left; then no handler is called.
  */

@@ -59,9 +59,9 @@ typedef struct {
     ngx_mcds_top_t          *top;
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
-    ngx_uint_t               final;        /* 1: the slot (part of the window)
-                                              is over, and its counts of keys
-                                              are not read again */
+    ngx_uint_t               final;        /* 1: the slot (part of the list's
+                                              time window) is over; its counts
+                                              of keys are not read again */
 } ngx_mcds_top_part_t;
 
 
@@ -99,7 +99,7 @@ struct ngx_mcds_top_state_s {
 
     ngx_event_t              reader;
     ngx_queue_t              waits;
-    ngx_uint_t               missing;      /* number of slots (parts of the
+    ngx_uint_t               missing;      /* number of slots (parts of the time
                                               window) whose counts of keys are
                                               awaited from memcached; 1 while
                                               the counts are added up */
@@ -118,20 +118,21 @@ struct ngx_mcds_top_state_s {
                                               the list of the most frequent keys
                                               began */
     ngx_mcds_topk_t         *ended;        /* sum of the counts of keys in all
-                                              slots (parts of the window) that
-                                              are not read again */
-    uint64_t                 ended_slot;   /* present slot (part of the window)
-                                              when the counts of keys in the
-                                              slots before it were added up */
+                                              slots (parts of the time window)
+                                              that are not read again */
+    uint64_t                 ended_slot;   /* number of the slot, a part of the
+                                              list's time window, in which the
+                                              sum "ended" was last computed; 0:
+                                              compute it again */
     ngx_uint_t               ended_n;
     ngx_mcds_topk_t         *shown;
     ngx_mcds_topk_t         *next;         /* the list that will be shown next:
                                               of each key, the sum of its counts
                                               in all slots */
     ngx_event_t              adder;
-    ngx_uint_t               adding;       /* number of slots (parts of the
+    ngx_uint_t               adding;       /* number of slots (parts of the time
                                               window) whose counts of keys were
-                                              added up */
+                                              added up or skipped */
     ngx_mcds_ranked_t      **order;
     ngx_mcds_top_list_t      list;
 
@@ -139,16 +140,17 @@ struct ngx_mcds_top_state_s {
     unsigned                 answered:1;   /* a memcached server has replied to
                                               the present attempt to read the
                                               list of the most frequent keys */
-    unsigned                 ending:1;     /* 1: the slots (parts of the window)
-                                              that are not read again are being
-                                              added up, before the others */
+    unsigned                 ending:1;     /* 1: the worker computes the sum
+                                              "ended" from slots (parts of the
+                                              list's time window) that are over,
+                                              before it adds the other slots */
     unsigned                 warned:1;
     unsigned                 bounded:1;    /* 1: items with counts of keys have
                                               at most "fits" bytes; 0: a larger
                                               size is tried out first */
 
-    ngx_mcds_top_part_t      part[1];      /* the counts of keys in each slot of
-                                              the window, a ring */
+    ngx_mcds_top_part_t      part[1];      /* ring of the counts of keys in each
+                                              slot of the list's time window */
 };
 
 

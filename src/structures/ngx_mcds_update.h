@@ -87,9 +87,10 @@ struct ngx_mcds_update_s {
     unsigned                force:1;    /* the last attempt to update the item
                                            replaces it even if another client
                                            has changed it since it was read */
-    unsigned                gone:1;     /* an item that was deleted after the
-                                           read ends the update with
-                                           NOT_FOUND */
+    unsigned                gone:1;     /* 1: if the item is deleted between the
+                                           update's read and its write, the
+                                           update ends with NOT_FOUND; 0: it is
+                                           tried again */
 
     /* private fields of the update, for update.c */
 

@@ -105,9 +105,9 @@ struct ngx_mcds_shown_s {
                                           "value" is shown, or is being
                                           fetched */
     uint64_t              value;
-    uint64_t              before;      /* the sum of visitors in the window that
-                                          ended one slot (part of the window)
-                                          earlier */
+    uint64_t              before;      /* the number of visitors in the previous
+                                          window: it ended one slot, a part of
+                                          the window, before the current one */
     time_t                fetched;
 
     ngx_queue_t           sums;        /* requests that wait for the number of

@@ -63,8 +63,9 @@ static size_t encode(char *line, ngx_mcds_cmd_t *cmd);
 
 
 /*
- * letter n of this string stands for row n of the array "commands"; by these
- * letters the field "to" in the array "replies" names commands
+ * letter n of this string stands for row n of the array "commands"; in the
+ * array "replies", the field "to" holds the letters of those commands to which
+ * memcached may give the reply
  */
 
 static const char  letters[] = "gGsSaxiduDtvm";
@@ -91,8 +92,9 @@ static command_t  commands[] = {
     { "stats\r\n", { .verb = NGX_MCDS_STATS } },
 
     /*
-     * commands whose bytes alone are tested: the string "letters" has no letter
-     * for them, so that no row of "replies" names them
+     * these commands are only encoded, and compared with their text:
+     * no replies to them are parsed, as the string "letters", which has a
+     * letter for each command above, has none for them
      */
 
     { "get foo\r\n", { .verb = NGX_MCDS_GET } },

@@ -723,8 +723,9 @@ test_header_size(void)
         data[7] = (u_char) (size >> 8);
 
         /*
-         * a shorter body makes up for a longer header, so that the sum of the
-         * sizes is right if possible
+         * the longer the entry's fixed header, the shorter the page's body, so
+         * that the sizes of the entry's parts add up to the entry's length if
+         * possible
          */
 
         put32(data + 76, (uint32_t) (size < 116 ? 116 - size : 0));

@@ -278,9 +278,9 @@ test_killed(void)
     ok(read_all() == 2, "and is seen");
 
     /*
-     * the old worker saw its own "pid" before it was replaced, and begins only
-     * now to write its hot keys to shared memory: the version there is odd from
-     * the beginning of a write to its end
+     * a race in shared memory: the old worker checked that the place for its
+     * hot keys was still its own, another worker took over the place, and only
+     * now the old worker begins to write there, which makes "version" odd
      */
 
     places->next->version++;

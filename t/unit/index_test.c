@@ -59,12 +59,16 @@ static ngx_uint_t rnd(ngx_uint_t n);
 static ngx_mcds_index_node_t  *buckets[8];
 static ngx_mcds_index_t        tested;
 static item_t                  items[MANY];
-static item_t                 *drops[MANY];    /* items that the model drops */
+static item_t                 *drops[MANY];    /* items that the tested index
+                                                  must drop, in order, when
+                                                  it is full */
 static ngx_uint_t              ndrops;
 static ngx_uint_t              seen_drops;
 static ngx_uint_t              wrong;
 static ngx_uint_t              order;
-static ngx_uint_t              nodes, idles;   /* counts of the model's nodes */
+static ngx_uint_t              nodes, idles;   /* numbers of nodes and of idle
+                                                  nodes that the tested index
+                                                  must have */
 static size_t                  bytes, idle_bytes;
 static ngx_uint_t              all_drops, all_busy, all_found, all_twins;
 

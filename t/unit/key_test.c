@@ -214,7 +214,10 @@ test_places(void)
 }
 
 
-/* two names are compared without regard to case, as strncasecmp() does */
+/*
+ * Names of HTTP headers, protocols and media types are compared without regard
+ * to case, as ngx_strncasecmp() does.
+ */
 
 static void
 test_names(void)

@@ -428,8 +428,9 @@ test_batches(void)
         ngx_mcds_outbox_ack(outbox, a, a->batch - 1);
 
         /*
-         * another worker repeats the batch that was just read and has not been
-         * acknowledged: it is the same, without the 3 that is added here
+         * another worker reads the batch of unsent counts again, as the origin
+         * has not acknowledged it: the batch has the same counts as before,
+         * without the 3 that is added here
          */
 
         added += 3;

@@ -27,7 +27,11 @@ static u_char  pools[2];
 static void   *place = &pools[0];
 
 
-/* Checks the corrected times of an entry; all times are relative to NOW. */
+/*
+ * Corrects the times of a stored entry as if this host's clock showed "now",
+ * and checks the result: the times of creation and expiry must become
+ * is_created and is_expire.  All arguments are relative to the macro NOW, ms.
+ */
 
 static int
 check(ngx_uint_t kind, uint32_t flags, int64_t created, int64_t expire,

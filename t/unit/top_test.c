@@ -377,9 +377,9 @@ test_give_large(void)
     value = stored("/other", 1000);
 
     /*
-     * before a summary of 20 kilobytes, the worker stores, under another key, a
-     * value of the largest size that a summary can have: the reply shows
-     * whether memcached accepts values of the largest size
+     * before the worker stores an item of 20 kilobytes with the counts of the
+     * most frequent keys, it stores a test item under another key, as large as
+     * such an item can be: the reply shows whether memcached accepts this size
      */
 
     answer(0, NGX_MCDS_OK, value);
@@ -392,7 +392,10 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000, "large: it fits");
     answer(3, NGX_MCDS_OK, NULL);
 
-    /* memcached refuses a value of the largest size that a summary can have */
+    /*
+     * memcached refuses the test item, which is as large as an item with the
+     * counts of the most frequent keys can be
+     */
 
     start(1200);
     ngx_mcds_value_unref(value);
@@ -413,7 +416,10 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000,
        "large: the first ones are stored");
 
-    /* memcached refuses a summary of any size: the worker stops halving it */
+    /*
+     * memcached refuses items with counts of keys at any size: the worker stops
+     * halving their size
+     */
 
     for (i = 0; i < 10 && top.state->flying; i++) {
         answer(nsent - 1, NGX_MCDS_TOO_LARGE, NULL);
@@ -768,8 +774,9 @@ test_read_waits(void)
     ok(calls == 5, "waits: all are called");
 
     /*
-     * a handler that asks for the list of keys once more is called when the
-     * worker has read the list anew
+     * the worker has read the list of the most frequent keys, and calls the
+     * handler waiter(); from inside of this call, waiter() asks for the list
+     * again, and the worker sends new reads
      */
 
     pass(5000);

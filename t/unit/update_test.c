@@ -102,7 +102,8 @@ static ngx_uint_t         edits, ends, reads;
 static ngx_uint_t         seen, ended; /* last result codes that edit() and
                                           handler() were given */
 static uint64_t           seen_cas;
-static ngx_uint_t         waited;      /* last argument "tries" of waits() */
+static ngx_uint_t         waited;      /* the number of failed tries that the
+                                          last call of waits() was given */
 static ngx_msec_t         wait_for;
 static ngx_uint_t         declined;
 static ngx_log_t          test_log;

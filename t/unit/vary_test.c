@@ -290,7 +290,10 @@ test_entry(void)
     memcpy(buf + 8 + NGX_MCDS_VARY_EXT, "*,", 2);
     ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "a star");
 
-    /* the extensions of a page's entry are cut at each byte: all are refused */
+    /*
+     * an entry's extensions (the fields, one with the names of headers, that
+     * "buf" holds) are cut after each possible number of bytes, and refused
+     */
 
     for (len = 0; len < ext.len; len++) {
         copy = malloc(len);

@@ -880,8 +880,8 @@ test_sum_again(void)
 
 
 /*
- * Reads the sums of more keys than a worker can remember, also while all keys
- * wait for a reply.
+ * Asks for the numbers of visitors of more keys than a worker can remember:
+ * first for all keys before memcached answers, then for one key after another.
  */
 
 static void

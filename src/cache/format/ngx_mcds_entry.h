@@ -281,8 +281,9 @@ size_t ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n);
 
 
 /*
- * Finds the first extension of this type in the entry of a page, and sets data,
- * which points into the entry.  Returns NGX_DECLINED if there is none.
+ * Finds the first extension (additional data, such as the page's tags) of this
+ * type, NGX_MCDS_ENTRY_EXT_*, in the entry of a page, and sets data, which
+ * points into the entry.  Returns NGX_DECLINED if there is no such extension.
  */
 
 ngx_int_t ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type,

@@ -10,8 +10,10 @@
 
 
 /*
- * the table of pages that this worker has seen, to correct their times: sets
- * of slots, where a new page replaces the one that was seen longest ago
+ * the table of the pages that this worker has read from memcached, used to
+ * correct the times of creation and expiry of pages from hosts with a fast
+ * clock: sets of slots; a new page replaces the one of its set that the worker
+ * read longest ago
  */
 #define NGX_MCDS_SKEW_SETS    2048
 #define NGX_MCDS_SKEW_WAYS    4

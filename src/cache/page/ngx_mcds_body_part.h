@@ -59,7 +59,10 @@ struct ngx_mcds_body_part_s {
 };
 
 
-/* a slot, by which an open body has a reference of one of its parts */
+/*
+ * a slot: the reference to one part of a body that is held while the body is
+ * open (being sent with ngx_mcds_body_t, or checked)
+ */
 
 struct ngx_mcds_body_slot_s {
     ngx_queue_t          queue;
@@ -71,8 +74,8 @@ struct ngx_mcds_body_slot_s {
 
 
 /*
- * Makes a slot (a reference by an open body) refer to part n of the body of a
- * page's snapshot.  The part is read unless it is in memory already.
+ * Makes a slot of an open body refer to part n of the body of a page's
+ * snapshot.  The part is read from memcached unless it is in memory already.
  * slot->waiting is 1 while the part is being read; the event is posted when the
  * part has arrived.  Returns NGX_ERROR if out of memory.
  */
@@ -82,8 +85,8 @@ ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
 
 
 /*
- * Empties a slot (a reference by an open body to one of its parts), and drops
- * the reference.  Has no effect on an empty slot.
+ * Empties a slot of an open body, and drops the reference to the part of the
+ * body that the slot holds.  Has no effect on an empty slot.
  */
 
 void ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot);

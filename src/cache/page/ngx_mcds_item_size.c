@@ -20,8 +20,8 @@
 #define NGX_MCDS_ITEM_SIZE_TAKEN  65000
 
 /*
- * the time to live of the value that is sent to find out whether memcached
- * accepts its length, seconds
+ * the time to live of a test value: this worker stores it to find out whether
+ * memcached accepts values of its length; seconds
  */
 #define NGX_MCDS_ITEM_SIZE_TTL    2
 
@@ -51,8 +51,9 @@ struct ngx_mcds_item_size_s {
 
 
 /*
- * a caller that waits until memcached has accepted or refused the value that
- * is sent to find out whether memcached accepts its length
+ * A caller of ngx_mcds_item_size_try(): its handler is called when memcached
+ * has accepted or refused a test value, which the worker sent to find out
+ * whether memcached accepts values of this length.
  */
 
 typedef struct {

@@ -78,8 +78,9 @@ ngx_mcds_page_store(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
     }
 
     /*
-     * storing->split is NULL: if the body of the new page is in parts, it is
-     * the body of the old page, and memcached already has the parts
+     * Without storing->split the request has no parts of a body to store.  If
+     * the entry says nevertheless that its body is in parts, it is the body of
+     * the old page, whose parts memcached already has.
      */
 
     store->renewed = ngx_mcds_body_apart(&store->snapshot->entry);

@@ -161,9 +161,10 @@ ngx_mcds_page_keep_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
     page->mine_purges = purges;
 
     /*
-     * if memcached had not confirmed this worker's copy of the page before, or
-     * not for NGX_MCDS_KEPT, the copy is put into shared memory (mcds_zone)
-     * again, where its age starts anew
+     * Memcached has just confirmed this worker's copy of the page.  If this is
+     * the first time, or the last time was NGX_MCDS_KEPT ms ago or longer, the
+     * worker puts the copy into shared memory (mcds_zone) again, where the age
+     * of the copy starts anew.
      */
 
     if (now - page->mine_asked >= NGX_MCDS_KEPT) {

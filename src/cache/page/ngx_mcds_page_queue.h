@@ -108,8 +108,9 @@ void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
 
 
 /*
- * Returns 1 if the request of the waiter has a stale page, or needs no page,
- * so that it observes the pause after a failed build.
+ * Returns 1 if the request of the waiter can do without a new page: it has a
+ * stale page to serve, or would only refresh the page.  Such a request does not
+ * build the page in the back-off time after a failed build.
  */
 
 ngx_uint_t ngx_mcds_page_old(ngx_mcds_waiter_t *waiter);

@@ -174,9 +174,10 @@ ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
     if (why) {
 
         /*
-         * an entry that only other hosts can use stays until it expires; a list
-         * of headers that a page varies by does not expire: its "expire" is
-         * the time of a purge
+         * This build of mcds lacks a feature that the entry needs.  Other hosts
+         * may use the entry: this host does not replace it until it expires.  A
+         * list of the headers that a page varies by never expires; its field
+         * "expire" has the time of a purge.
          */
 
         if (item_id) {

@@ -98,10 +98,10 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->n = n;
 
     /*
-     * The lower limit of the value that the servers' purge counters are set to
-     * is the present time.  The purge does not read the counter of a server
-     * that is down by configuration; but each counter starts at the time when
-     * it was created, in ms, so the limit is not below any counter's start.
+     * The value that the purge sets the servers' purge counters to is at least
+     * the present time in ms.  Each counter starts at the time when it was
+     * created: so the value is not below the start of any counter, even of one
+     * that the purge does not read because its server is down by configuration.
      */
 
     purge->counter = now;

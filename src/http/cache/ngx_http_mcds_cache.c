@@ -562,7 +562,7 @@ ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
     /*
      * The request goes to the origin, and the client gets the response, even an
      * error, in two cases: mcds_cache_lock_timeout has the parameter "pass"; or
-     * a detached copy of this request builds the page, and either that build
+     * a background copy of this request builds the page, and either that build
      * has failed, or the configuration lets no request wait for a build.
      */
 
@@ -580,8 +580,8 @@ ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
 
 
 /*
- * serves the stored page to this request, while a detached copy of the request
- * builds the new page in the background
+ * serves the stored page to this request, while a copy of the request builds
+ * the new page in the background
  */
 
 static ngx_int_t
@@ -600,12 +600,12 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
 
 /*
  * A HEAD request, a conditional request, or a request for a range, cannot fill
- * the cache, since the build needs the whole page.  So a detached copy of the
+ * the cache, since the build needs the whole page.  So a background copy of the
  * request builds, and the request waits for the build like any other request;
  * if the page turns out to be uncacheable, the response is for this request
  * alone, see ngx_http_mcds_own.h.
  *
- * A detached copy of the request also builds if the request has found a
+ * A background copy of the request also builds if the request has found a
  * streamed page (one that is sent in parts), which may be served after a
  * failure, or confirmed by a 304: ngx_http_mcds_instead_body() cannot put a
  * streamed page in place of the origin's response, but the request can serve it

@@ -267,10 +267,11 @@ typedef struct ngx_http_mcds_own_s        ngx_http_mcds_own_t;
  */
 
 typedef struct {
-    ngx_uint_t                  lines;
-    u_char                     *first;    /* value of the first of these header
-                                             lines: if it has changed later,
-                                             nginx has cleared the lines */
+    ngx_uint_t                  lines;    /* number of these headers */
+    u_char                     *first;    /* value of the first header in
+                                             r->headers_out.headers; if it is
+                                             another one later, nginx has
+                                             cleared this list of headers */
     u_char                     *type;
     u_char                     *charset;
     ngx_str_t                  *override;
@@ -390,11 +391,12 @@ struct ngx_http_mcds_cache_ctx_s {
                                               stored compressed */
     ngx_http_mcds_store_t       *store;    /* response that is being stored, or
                                               NULL */
-    ngx_http_mcds_own_t         *own;      /* uncacheable response to a copy of
-                                              the request, sent to the origin in
-                                              the background; the request sends
-                                              it to the client; shared by both
-                                              requests; or NULL */
+    ngx_http_mcds_own_t         *own;      /* uncacheable response to the copy
+                                              of the client's request that
+                                              builds the page in the background;
+                                              the client's request sends it to
+                                              the client; both requests point
+                                              to it; or NULL */
     uint64_t                     cas;      /* CAS of the page or other entry
                                               that was found */
     ngx_http_mcds_tee_ctx_t      tee;

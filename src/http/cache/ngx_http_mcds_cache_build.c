@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Sends a request, or a detached copy of it, to the origin.
+ * Sends a client's request to the origin, or creates the copy of the client's
+ * request that builds the page in the background.
  */
 
 

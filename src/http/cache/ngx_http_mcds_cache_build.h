@@ -36,7 +36,7 @@ ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
 
 
 /*
- * Hands the build of a page from the request r over to a detached copy of r,
+ * Hands the build of a page from the client's request r over to a copy of r,
  * which runs in the background.  Returns NGX_OK, or NGX_ERROR if the copy
  * cannot be created: the build has ended then.
  */
@@ -65,9 +65,8 @@ ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
 
 /*
  * Call this after ngx_http_mcds_cache_rebuild(), once ctx->outcome says whether
- * the request r may build the purged page.  If r may, creates a detached copy
- * of r, which builds the page in the background.  Returns 1 if the copy was
- * created.
+ * the request r may build the purged page.  If r may, creates a copy of r,
+ * which builds the page in the background.  Returns 1 if the copy was created.
  */
 
 ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,

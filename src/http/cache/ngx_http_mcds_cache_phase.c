@@ -452,10 +452,10 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
     if (ctx->purging && !ctx->purged) {
 
         /*
-         * a purge request must report its result to the client, so it waits for
-         * memcached without a time limit: this function sets none (0), and adds
-         * all results that are still to come to *others, the number of those
-         * for which no limit applies
+         * A purge request must report its result to the client, so it waits for
+         * memcached without a time limit.  This function returns 0, no limit.
+         * It also adds the number of results that the request waits for to
+         * *others, which counts the results that have no time limit.
          */
 
         *others += task->waiting;

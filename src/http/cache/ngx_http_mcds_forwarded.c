@@ -78,8 +78,10 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     name = ngx_http_mcds_forwarded_pass(r, &ctx, NULL);
 
     /*
-     * If one forwarding header contradicts nginx, *text also gets the headers
-     * that only repeat what nginx knows: an application may obey one of them.
+     * *text is for a copy of the forwarding headers, such as X-Forwarded-Host.
+     * It stays empty if all of them repeat the host, scheme and ports that
+     * nginx sees.  If one of them differs, *text gets all of them: an
+     * application may obey any of them.
      */
 
     if (!ctx.differ) {
@@ -111,9 +113,10 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 /*
  * Copies the request's forwarding headers that have the name "name", such as
- * X-Forwarded-Host, to ctx->last, and returns the next name.  If name is NULL,
- * adds up the sizes of all forwarding headers, notes whether one of them
- * contradicts nginx, and returns the first name.
+ * X-Forwarded-Host, to ctx->last.  Returns the next name in the list of names
+ * that the request has a header for, or NULL.  If name is NULL, copies no
+ * header: adds up the sizes of all forwarding headers, sets ctx->differ if one
+ * of them has another value than nginx itself sees, and returns the first name.
  */
 
 static ngx_str_t *

@@ -328,9 +328,10 @@ ngx_http_mcds_judge_request(ngx_http_request_t *r,
 
 /*
  * Decides by the page's lifetime whether it may be served.  A page that was
- * built while the request waited is valid if it had not expired when the
- * request looked it up.  It is also valid if the origin's response began later
- * than that, unless the page must never be served stale (must-revalidate).
+ * built while the request waited is valid if it expires after ctx->came, the
+ * time of the request's lookup before the wait.  It is also valid if the origin
+ * began its response after ctx->came or, for a page that must never be served
+ * stale (must-revalidate), if the origin was asked after ctx->came.
  */
 
 static ngx_uint_t

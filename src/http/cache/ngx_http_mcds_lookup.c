@@ -344,8 +344,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * returns 1 if the list of variants that the request has followed leads to one
- * variant for each route (the way of a request through the locations)
+ * returns 1 if ctx->vary.list, the page's list of variants, has a variant of
+ * its own for each route (the way of a request through the locations)
  */
 
 static ngx_uint_t

@@ -66,9 +66,9 @@ ngx_int_t ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
 void ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * lets ctx, of the detached copy that builds the page for a client's request,
- * use the list of variants that the client's request, whose context is "from",
- * has read
+ * Lets the copy of the client's request that builds the page in the background
+ * use the list of variants that the client's request has read.  ctx is the
+ * context of the copy, "from" the context of the client's request.
  */
 void ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *from);

@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * A detached copy of a client's request is a background request that builds a
- * page.  If its response cannot be stored, the client's request gets the
- * response.  It is kept in the memory of the client's request until it is
- * complete; then nginx's own filters make 304, 412 or 206 of it.
+ * A copy of the client's request builds the page in the background.  If the
+ * response to the copy cannot be stored, the client's request gets it.  The
+ * response is kept in the memory of the client's request until it is complete;
+ * then nginx's own filters make 304, 412 or 206 of it.
  */
 
 
@@ -33,18 +33,18 @@
 
 
 /*
- * an uncacheable response that a detached copy of a client's request (a
- * background request) keeps for the client, in the memory of the client's
+ * an uncacheable response that the copy of the client's request that builds the
+ * page in the background keeps for the client, in the memory of the client's
  * request
  */
 
 struct ngx_http_mcds_own_s {
     ngx_http_mcds_cache_ctx_t  *client;   /* context of the client's request,
-                                             which waits for the response to its
-                                             detached copy */
-    ngx_http_mcds_cache_ctx_t  *build;    /* context of the detached copy of the
-                                             request, which gets the response;
-                                             NULL: the copy has ended */
+                                             which waits for this response */
+    ngx_http_mcds_cache_ctx_t  *build;    /* context of the copy of the request
+                                             that builds the page in the
+                                             background; NULL: the copy has
+                                             ended, or has been unlinked */
     ngx_event_t                 timer;    /* timer that limits the wait of the
                                              client's request for the
                                              response */
@@ -136,8 +136,9 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (ctx->waiter.building) {
 
         /*
-         * the client's request need not build the page, as it gets the response
-         * to its detached copy: another client's request may build the page
+         * The client's request need not build the page: it gets the response to
+         * the copy of the client's request that builds the page in the
+         * background.  So another client's request may build the page.
          */
 
         ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
@@ -184,9 +185,10 @@ ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     own = ctx->own;
 
     /*
-     * The response to the detached copy must be the one that the client's
-     * request would get: another location may send it differently, and an
-     * error page is another response.
+     * The copy of the client's request that builds the page in the background
+     * must have the response that the client's request itself would get.
+     * Another location may send it differently, and an error page is another
+     * response: such a response is not kept for the client.
      */
 
     if (own == NULL
@@ -472,8 +474,9 @@ ngx_http_mcds_own_timer(ngx_event_t *ev)
 
 
 /*
- * separates the client's request from its detached copy; if the copy was
- * keeping a response for this client's request only, the copy is ended
+ * unlinks the client's request and the copy of it that builds the page in the
+ * background; ends the copy if it was receiving an uncacheable response, which
+ * is of use only to this client
  */
 
 static void

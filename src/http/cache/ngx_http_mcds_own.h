@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A HEAD request, a conditional request, or a request for a range, has its page
- * built by a detached copy of the request, which has no client.  If the
- * response turns out not to be storable, the response is for this request
+ * For a HEAD request, a conditional request, or a request for a range, a copy
+ * of the request, which has no client, builds the page in the background.  If
+ * the response to the copy cannot be stored, it is for the client's request
  * alone, which need not ask the origin a second time.
  */
 
@@ -48,19 +48,20 @@ ngx_int_t ngx_http_mcds_own_wait(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Returns 1 if the client's request waits for the response to its detached copy
- * (a request without a client); this wait counts in ctx->task->waiting.
+ * Returns 1 if the client's request waits for the response to the copy of it
+ * that builds the page in the background; ctx->task->waiting counts this wait.
  */
 
 ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Called for r, the copy of a client's request in the background, when the
- * header of its response has come and the response is not stored: keeps the
- * response if the client's request is to get it, and if the body is not larger
- * than 1 MB and, if a range was requested and the status is 200, has a known
- * length.
+ * Called for r, the copy of a client's request that builds the page in the
+ * background, when the header of the response has come and the response is not
+ * stored.  Keeps the response for the client's request, if that request has
+ * called ngx_http_mcds_own_create() and would itself get the same response.
+ * Does not keep a response whose body is larger than 1 MB or, if the client has
+ * requested a range and the status is 200, has no known length.
  */
 
 void ngx_http_mcds_own_take(ngx_http_request_t *r,
@@ -83,17 +84,18 @@ ngx_uint_t ngx_http_mcds_own_taking(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
  * called for the copy of a client's request in the background, when its
- * response has ended, or is not kept for the client's request: separates the
- * two requests, and wakes the client's request if it waits
+ * response has ended, or is not kept for the client's request: unlinks the two
+ * requests, and wakes the client's request if it waits
  */
 
 void ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * called when the client's request, or its detached copy, is freed, or when the
- * client's request drops the page that it has looked up, since it looks up
- * another page or none: separates the two requests
+ * Unlinks the client's request and the copy of it that builds the page in the
+ * background: they no longer share ctx->own.  Called when one of them is freed,
+ * or when the client's request drops the page that it has looked up, to look up
+ * another page or none.
  */
 
 void ngx_http_mcds_own_cleanup(ngx_http_mcds_cache_ctx_t *ctx);

@@ -173,7 +173,10 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
 
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PURGE);
 
-    /* clears the values that the request has from its first location */
+    /*
+     * clears the values that an earlier location has set in ctx, if an internal
+     * redirect, by try_files for example, has led the request here
+     */
 
     ctx->invalidate = 0;
     ctx->status = NGX_HTTP_MCDS_NONE;
@@ -321,11 +324,11 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Rebuilds the purged page by a detached copy of the purge request.  The copy
- * runs in the location where a GET request for the page would run, even if the
- * purge request itself runs in a "limit_except" block.  NGX_AGAIN: to be
- * called again when memcached has replied; NGX_DECLINED: no rebuild was
- * started.
+ * Rebuilds the purged page by a copy of the purge request, without a client and
+ * in the background.  The copy runs in the location where a GET request for the
+ * page would run, even if the purge request itself runs in a "limit_except"
+ * block.  NGX_AGAIN: to be called again when memcached has replied;
+ * NGX_DECLINED: no rebuild was started.
  */
 
 static ngx_int_t

@@ -58,7 +58,7 @@ ngx_int_t ngx_http_mcds_route_here(ngx_http_request_t *r,
 
 /*
  * Copies the route of a request, its way through the locations, from the
- * request's context "from" to ctx, the context of r, which is a detached copy
+ * request's context "from" to ctx, the context of r, which is a background copy
  * of the request.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 

@@ -39,8 +39,9 @@ struct ngx_http_mcds_site_s {
     ngx_array_t                pools;    /* pools of memcached servers with
                                             pages of the site, ngx_mcds_pool_t
                                             * */
-    ngx_uint_t                 level;    /* the parts of the server block of
-                                            which the field "name" consists,
+    ngx_uint_t                 level;    /* which properties of the server
+                                            block, such as all its server_names,
+                                            the field "name" contains:
                                             ngx_http_mcds_site_e */
 };
 
@@ -319,9 +320,10 @@ ngx_http_mcds_site_name(ngx_conf_t *cf, ngx_http_mcds_site_t *site,
 
 
 /*
- * adds to "text", with which the keys of a server block's pages will begin, the
- * block's first server_name, unless it is "_" or a regular expression; or, from
- * the level NGX_HTTP_MCDS_SITE_NAMES on, all its server_names
+ * Adds server_names of a server block to "text", with which the keys of the
+ * block's pages will begin.  If site->level is NGX_HTTP_MCDS_SITE_NAMES or a
+ * larger value of ngx_http_mcds_site_e, adds all names; otherwise only the
+ * first one, unless it is "_" or a regular expression.
  */
 
 static ngx_int_t

@@ -13,7 +13,7 @@
  *   COUNT_USES  the requests for a page that is not stored are being counted
  *   WAIT        the request asks for the page's lock, to build the page (get it
  *               from the origin, and store it), or waits while another request
- *               or its own detached copy builds the page
+ *               or its own background copy builds the page
  *   LEFT        the origin has led the request to another location, whose page
  *               is to be looked up
  *
@@ -26,12 +26,12 @@
  *   PASS        by the origin; the response is not stored
  *   SERVE       by the stored page
  *   INSTEAD     by the stored page in place of the response of the origin
- *   OWN         by the response that the request's detached copy could not
+ *   OWN         by the response that the request's background copy could not
  *               store
  *   REFUSE      by 503, since the request has waited long enough, or by 504,
  *               since the request has "only-if-cached"
  *   FAILED      by 500, since memory has run out
- *   DETACHED    not at all: the request is a detached copy, which builds the
+ *   DETACHED    not at all: the request is a background copy, which builds the
  *               page without a client
  *
  *   START ------> BYPASS | PURGE | DETACHED

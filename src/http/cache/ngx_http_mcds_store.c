@@ -330,8 +330,9 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * sets the headers and the extensions of the page to store; NGX_DECLINED: a
- * header or a tag cannot be stored
+ * Sets the headers and the extensions (optional fields, such as the page's
+ * tags) in the entry of the page to store.  NGX_DECLINED: a header or a tag
+ * cannot be stored.
  */
 
 static ngx_int_t

@@ -308,10 +308,11 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Sets up the waiters (struct ngx_mcds_waiter_t) by which a variant and the
- * page's list of variants are stored.  If the request is the builder of the
- * variant, for which other requests wait, "put" becomes the builder in its
- * place; this comes last, after the steps that may fail.
+ * Sets up the structures ngx_mcds_waiter_t in "put", the handles for the keys
+ * under which the variant and the page's list of variants are stored.  If the
+ * request builds the variant, for which other requests may wait, "put", which
+ * outlives the request, takes over as the builder; this comes last, after the
+ * steps that may fail.
  */
 
 static ngx_int_t

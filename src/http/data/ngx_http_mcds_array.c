@@ -53,9 +53,9 @@ typedef struct {
 
 typedef struct {
     ngx_http_mcds_set_t      set;
-    size_t                   added;    /* length, in bytes, of those values to
-                                          be appended to the array that the set
-                                          of its values already contains */
+    size_t                   added;    /* number of bytes, from the start of
+                                          the text to append to the array, whose
+                                          values the set already contains */
 } ngx_http_mcds_array_memo_t;
 
 
@@ -762,9 +762,10 @@ ngx_http_mcds_array_known(ngx_mcds_array_content_t *content,
     }
 
     /*
-     * memo->set, the set of all values of the array, gets copies of the values
-     * that are going to be appended: the text "added" is freed when the next
-     * request of the same change appends more
+     * One change of the array combines the edits of several requests.  The
+     * value "added" has the text that the earlier edits append; it is freed
+     * when the next edit appends more.  So memo->set, the set of all values of
+     * the array, gets copies of the values in this text.
      */
 
     p = ngx_pnalloc(content->pool, len - memo->added);

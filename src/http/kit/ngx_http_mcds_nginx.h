@@ -37,7 +37,7 @@
  *   - An internal redirect and a named location zero r->ctx.
  *   - An HTTP/3 client that leaves is an error of the write event (task.c).
  *
- * The detached refresh: a copy of a request, without a client (refresh.c)
+ * The background refresh: a copy of a request, without a client (refresh.c)
  *   - ngx_get_connection() and ngx_free_connection() use the descriptor only
  *     as an index of ngx_cycle->files.
  *   - nginx does not add an active event to epoll, and does not wait for a

@@ -13,7 +13,7 @@
 
 
 /*
- * A detached refresh is a request that has no client and runs in the
+ * A background refresh is a request that has no client and runs in the
  * background: it builds a page again, posts the numbers of counters, or asks a
  * location for the initial number of a counter.  Its parts:
  *

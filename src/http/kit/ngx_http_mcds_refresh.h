@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A detached refresh: a copy of a client's request that has no client and runs
- * in the background, to build a stale page again or for other work of mcds.
+ * A background refresh: a copy of a client's request that runs in the
+ * background, without a client, to build a stale page again or for other work
+ * of mcds.
  */
 
 

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The context of a detached refresh: all that the phases, the content handler
- * and the variables of its location may read of the client's request.
+ * The context of a refresh, the copy of the client's request that builds the
+ * page in the background: all data of the client's request that the phases, the
+ * content handler and the variables of the copy's location may read.
  */
 
 
@@ -25,8 +26,9 @@
 
 typedef struct {
     ngx_table_elt_t            *from;
-    ngx_table_elt_t            *to;             /* the copy of the request
-                                                   header "from"; NULL: the
+    ngx_table_elt_t            *to;             /* the refresh's copy of the
+                                                   header to which the field
+                                                   "from" points; NULL: the
                                                    refresh leaves it out */
 } ngx_http_mcds_refresh_pair_t;
 

@@ -205,8 +205,8 @@ ngx_int_t ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name,
 ngx_int_t ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name);
 
 /*
- * checks the name of an element in a request: NULL if the name is valid, or the
- * error as a constant
+ * Checks the name of a lock, of a row of a table or of another element that a
+ * request is about: NULL if the name is valid, or the error as a constant.
  */
 
 char *ngx_http_mcds_resource_check_name(ngx_str_t *name);

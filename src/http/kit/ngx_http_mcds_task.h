@@ -92,10 +92,10 @@ typedef struct {
  * A feature of mcds, such as the cache or the counters, whose requests wait for
  * memcached.  All members but name, size and cleanup may be NULL.
  *
- * size: bytes of the feature's context in a task, the structure by which a
- * request waits for memcached; the context begins with a pointer to the task
- * and is otherwise zeroed.  offset: the context's place in the task, set by
- * ngx_http_mcds_feature_add().
+ * size: bytes of the feature's context, the data that it has for one request.
+ * The context lies in the memory of the request's ngx_http_mcds_task_t (task),
+ * begins with a pointer to the task, and is otherwise zeroed.  offset: the
+ * context's place in the task, set by ngx_http_mcds_feature_add().
  *
  * prepare: called when the configuration has been read; the feature may still
  * require mcds_zone, the shared memory zone.  init: called when it is known
@@ -153,8 +153,9 @@ struct ngx_http_mcds_feature_s {
 
 
 /*
- * the data that a feature, such as the cache, has for one request: its context,
- * which is in the task, the structure by which the request waits for memcached
+ * A pointer to the context of a feature, such as the cache: the data that it
+ * has for one request.  The context lies in the memory of the request's task:
+ * ngx_http_mcds_task_t, by which the request waits for memcached.
  */
 
 #define ngx_http_mcds_task_ctx(task, feature)                                 \

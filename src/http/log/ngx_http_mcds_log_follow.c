@@ -69,10 +69,10 @@ typedef struct {
                                              new ones, in the order of their
                                              ids */
     ngx_uint_t                nknown;
-    ngx_uint_t                look;       /* sequence number of a read of new
-                                             log lines: after this read, no read
-                                             returns lines which the client
-                                             already has */
+    ngx_uint_t                look;       /* the worker numbers its reads of new
+                                             log lines: number of the last read
+                                             that may return lines which the
+                                             client has got as older ones */
 
     ngx_http_mcds_log_out_t   out;
     ngx_uint_t                dropped;    /* number of log lines that were
@@ -576,8 +576,9 @@ ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow)
     follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
 
     /*
-     * the worker's present read of new log lines may have missed a line that
-     * the client has got as an older one: the next read returns this line again
+     * The worker's present read of new log lines may have begun before a line
+     * was written that the client has got as an older one.  Then the next read
+     * returns this line as a new one; it is the last read that can do so.
      */
 
     follow->look = ngx_mcds_log_looks(&follow->follower) + 1;

@@ -1303,7 +1303,8 @@ sub stopwatch {
 sub lost {
     my ($self) = @_;
 
-    # the sum keeps the time that an ended process has waited for a processor
+    # each thread's waiting time for a processor, by the path of the thread's
+    # file in /proc; threads that have ended stay in the hash, and in the sum
 
     my $waited = $self->{waited} //= {};
 

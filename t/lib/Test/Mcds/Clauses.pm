@@ -7,6 +7,7 @@ package Test::Mcds::Clauses;
 #
 #     clauses($t, \@statements, $locations, @rows)
 #
+# $t is a Test::Mcds; $locations is text for server { } in its nginx.conf.
 # The statements are those of the RFC whose number is in the test file's name:
 #
 #     [statement, level, words]
@@ -26,18 +27,19 @@ package Test::Mcds::Clauses;
 #     [statements, demand, by => 'name of a test', has => 'text in it']
 #
 # Several statements are separated by ", ".  "Demand" is text for the names of
-# the row's tests.  With "by", another test shows the statements; the text in
-# this test must not be one of its comments.  Each other row requests its page
-# twice; if the response must not be stored, the second request must not get it.
-# "Stored" is 1 if the response must be stored, 0 if it must not be stored,
-# undef if either is right.  "More" is: status and answer (further fields of the
-# origin's answer), method and request (headers) of the first request, at (a
-# location of $locations), life (seconds, of the stored page), check (a sub that
-# gets the second response, ways to send further requests, the first response
-# and the stored page, decoded), and todo (why the check is known to fail).  The
-# ways are get, head, post and options, each a sub whose arguments are text to
-# append to the uri, and headers.  The origin reports in X-Request the
-# conditions, ranges and Authorization of a request.
+# the row's tests.  A row with "by" names another test file that shows the
+# statements: the text "has" must occur in that file, outside of its comments.
+# Each row without "by" requests its page twice; if the response must not be
+# stored, the second request must not get it.  "Stored" is 1 if the response
+# must be stored, 0 if it must not be stored, undef if either is right.
+# "More" is: status and answer (further fields of the origin's answer), method
+# and request (headers) of the first request, at (a location of $locations),
+# life (seconds, of the stored page), check (a sub that gets the second
+# response, ways to send further requests, the first response and the stored
+# page, decoded), and todo (why the check is known to fail).  The ways are get,
+# head, post and options, each a sub whose arguments are text to append to the
+# uri, and headers.  The origin reports in X-Request the conditions, ranges and
+# Authorization of a request.
 
 use warnings;
 use strict;

@@ -134,7 +134,8 @@ sub register_problems {
     my %seen;
     my @stack = ([0, {}, $first]);
 
-    # a state: all operations before an index are done, and a few after it
+    # a state of the search: it has put in order all operations before the index
+    # $from and those in $done; the register's value after them is $value
 
     while (my $state = pop @stack) {
         my ($from, $done, $value) = @$state;

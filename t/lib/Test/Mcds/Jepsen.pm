@@ -274,9 +274,10 @@ sub crowd_ended {
 }
 
 
-# writes end.history: the counters of each host, as lines "N ..." as in
-# crowd.history, and the lines of the log that mcds_log_api returns, as
-# lines "R id host text"
+# Writes end.history after a chaos run: lines "N ..." (for their format, see
+# t/jepsen/roles.c) with the number that each host answers for each counter of
+# /count/plain/ and /count/async/, and a line "R id host text" for each line of
+# the log that mcds_log_api returns.
 
 sub finish {
     my ($self) = @_;

@@ -244,7 +244,9 @@ sub child {
     $SIG{$_} = 'DEFAULT' for qw/ INT TERM HUP __DIE__ __WARN__ /;
     $SIG{PIPE} = 'IGNORE';
 
-    # inherited connections of the test must end when the test closes them
+    # This process, forked from the test's, closes its copies of the test's
+    # descriptors.  Otherwise a connection would stay open after the test closes
+    # it.
 
     my %keep = map { $_ => 1 } 0, 1, 2, fileno($listen), fileno($control);
 
@@ -413,9 +415,10 @@ sub drop {
 }
 
 
-# closes a handle and its descriptor.  CORE::close() may leave the descriptor
-# open, as Perl still counts an inherited handle with the same number, although
-# child() has closed the descriptor of that handle
+# Closes a handle and its descriptor.  CORE::close() may leave the descriptor
+# open: child() closes descriptors inherited from the test without telling Perl.
+# If the new descriptor has the number of one of these, Perl believes that
+# another handle still uses it.
 
 sub close_fd {
     my ($handle) = @_;
@@ -643,8 +646,9 @@ sub do_refuse {
 }
 
 
-# called in the test's process: call() runs the function do_<name>() above, for
-# reset_all() do_close_all(), in the server's process
+# These functions are called in the test's process.  By call(), each runs the
+# function do_<name>() above in the server's process; reset_all() runs
+# do_close_all().
 
 sub tell { my ($self, @a) = @_; return $self->call('tell', @a) }
 sub release { my ($self, @a) = @_; return $self->call('release', @a) }

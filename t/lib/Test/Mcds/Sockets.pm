@@ -56,8 +56,9 @@ sub unix {
 }
 
 
-# The kernel looks through its whole table for each request, which takes some
-# milliseconds: this older form of the request gets IPv4 and IPv6 in one pass.
+# Lists the TCP sockets by netlink.  The kernel looks through its whole table of
+# TCP sockets for each request to list them, which takes some milliseconds.  The
+# older request, TCPDIAG_GETSOCK, lists IPv4 and IPv6 sockets in one pass.
 
 sub from_netlink {
     socket(my $s, AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG) or return;

@@ -93,7 +93,8 @@ sub worker_pid {
 }
 
 
-# the element with a name in a list of the JSON: "caches", "counters" and so on
+# requests the JSON of mcds_status; returns the element with a name from one of
+# its lists: "caches", "counters" and so on
 
 sub entry {
     my ($h, $list, $name) = @_;
@@ -104,8 +105,8 @@ sub entry {
 }
 
 
-# the element with a name in a list of the JSON, as soon as the sub returns true
-# for the element
+# like entry(), but requests the JSON of mcds_status again and again until the
+# sub returns true for the element, or 5 seconds are over
 
 sub entry_of {
     my ($h, $list, $name, $sub) = @_;

@@ -123,7 +123,9 @@ sub stop {
 }
 
 
-# the functions of Talk.pm in the classic protocol
+# get(), set() and delete() of Talk.pm send memcached's meta commands, which
+# yrmcds and nutcracker do not know; these send the commands of the classic text
+# protocol
 
 sub get {
     my ($self, $key) = @_;

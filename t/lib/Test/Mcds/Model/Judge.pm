@@ -160,7 +160,8 @@ sub shape {
     my $same = $since && ($ims eq Test::Mcds::Model::Run::date($o->{lm})
         || !$j->{known}{date});
 
-    # for uncached responses nginx's own filters evaluate the conditions
+    # If the origin made the answer for this request, it is not from the cache:
+    # then nginx's own filters evaluate If-None-Match and the like, not mcds.
 
     my $cached = $o->{for} != $r->{at};
 
@@ -626,8 +627,8 @@ sub replaces {
 # Returns the names of request headers: the answer $w replaces a stored answer
 # only for requests with the same values of these headers.  They are all headers
 # that any Vary of the page has named so far, even if the Vary of $w names
-# fewer.  RFC 9111, 4.1 requires this if $w has no Vary; otherwise $w counts as
-# stored for fewer requests than it could be.
+# fewer.  RFC 9111, 4.1 requires this if $w has no Vary.  If $w has one, a cache
+# could use $w for more requests, but the judge does not demand this.
 
 sub narrow {
     my ($j, $w) = @_;

@@ -382,7 +382,8 @@ sub connect {
 }
 
 
-# called for the client's end of a connection: takes the answer from nginx
+# called by heard() after it has read from a client's connection to nginx: takes
+# nginx's answer
 
 sub answered {
     my ($self, $c) = @_;
@@ -415,7 +416,8 @@ sub heard {
 }
 
 
-# called for the origin's end of a connection: reads requests from nginx
+# called by heard() after it has read from nginx's connection to the origin:
+# takes nginx's requests
 
 sub serve {
     my ($self, $c) = @_;

@@ -13,9 +13,10 @@ use strict;
 my $found_well = 2.5e6;
 
 # Each count is on two memcached servers.  After one of them came back empty, a
-# host waits 5 s and the pool's timeout, and then copies to this server the
-# counts that the other server had before the wait.  $level is more than this
-# wait, in microseconds.
+# host waits 5 s plus the pool's timeout, and then copies to this server the
+# counts that the other server had before the wait.  $level is longer than this
+# wait, in microseconds: if no request counts and no nginx is reloaded for that
+# long, the checks assume that both servers have all counts again.
 
 my $level = 6e6;
 

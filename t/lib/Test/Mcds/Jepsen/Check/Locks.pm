@@ -110,9 +110,10 @@ sub overlaps {
 }
 
 
-# Checks that an owner of a lock has a larger token than all owners that had the
-# lock before this owner requested it.  After a lock was lost, tokens begin with
-# the time, so clocks matter only then.
+# Checks that an owner of a lock has a larger fencing token than all owners that
+# had the lock before this owner requested it.  If memcached loses the counter
+# of the tokens, mcds starts it again from the current time.  Only then may a
+# token be too small, and only if the clocks of the hosts differ.
 
 sub tokens {
     my ($h, $found, @held) = @_;

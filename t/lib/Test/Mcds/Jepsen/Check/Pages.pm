@@ -20,7 +20,9 @@ my %lifetime = (s => 1, u => 1, k => 60, v => 60, l => 60, p => 60);
 my %limit = (m => 1 + $origin, t => 0,
     map { $_ => $lifetime{$_} + $grace + $origin } keys %lifetime);
 
-# the delay of a busy machine, and "timed=" of mcds_cache_local, seconds
+# Seconds: by how much a page may exceed its maximum age because the machine is
+# busy, and for how long nginx uses a page in its own memory without asking
+# memcached for a newer one ("timed=" of mcds_cache_local).
 my $late = 2;
 my $timed = 2;
 
@@ -89,9 +91,10 @@ sub check {
 }
 
 
-# the seconds by which a page may exceed its maximum age: the delay of a busy
-# machine, 5 s and the difference if clocks differ, and, unless the page must
-# not come from the cache (kind "t"), the time for which workers were stopped
+# Returns the seconds by which a page may exceed its maximum age: $late, as the
+# machine may be busy; if the clocks of the hosts differ, also 5 s plus their
+# difference; and the time for which workers were stopped.  That time is left
+# out for pages of kind "t", which must never come from the cache.
 
 sub slack {
     my ($h, $r) = @_;
