@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Reading an array: its head item, then its parts, the items of older lines.
+ * Reading an array, a list of lines: its head item, which has the newest lines,
+ * and then its parts, items with the older ones.
  * If a part is missing, either memcached has lost it, or a change of the array
  * has deleted it and replaced the head item since the head item was read.
  */

@@ -43,8 +43,9 @@
 
 struct ngx_mcds_count_s {
     ngx_queue_t          queue;
-    ngx_mcds_count_pt    handler;      /* handler that gets the number of the
-                                          counter; NULL: canceled */
+    ngx_mcds_count_pt    handler;      /* handler that gets the counter's value
+                                          after this change; NULL: the request
+                                          no longer waits for it */
     void                *data;
     uint64_t             delta;
 };

@@ -93,7 +93,7 @@ static u_char     layout[] =
     "\x00\x00"                               /* at 86: coding of the body */
     "\x00\x00\x00\x00"                       /* at 88: length of a part */
     "\x00\x00\x00\x00\x00\x00\x00\x00"       /* at 92: decoded size */
-    "\x68\x67\x66\x65\x64\x63\x62\x61"       /* at 100: id of the build */
+    "\x68\x67\x66\x65\x64\x63\x62\x61"       /* at 100: id of page's build */
     "\x00\x00\x00\x00"                       /* at 108: number of purges */
     "k/1"                                    /* at 112: text of the key */
     "\x02\x00\x02\x00\x00\x00t1"             /* extension, type 2, size 2 */

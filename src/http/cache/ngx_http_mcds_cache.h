@@ -593,10 +593,10 @@ ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * Call this in each location of a request that rebuilds its page after a purge,
- * and has not gone through ngx_http_mcds_cache_start().  Returns 1 if a GET
- * request with the same headers would use the cache in this location; sets
- * ctx->authorization as for that request.
+ * Call this for a purge request that rebuilds the page which it has purged, in
+ * each of its locations in which ngx_http_mcds_cache_start() was not called.
+ * Returns 1 if a GET request with the same headers would use the cache in this
+ * location; sets ctx->authorization as for that request.
  */
 
 ngx_uint_t ngx_http_mcds_cache_rebuilds(ngx_http_request_t *r,
