@@ -272,7 +272,8 @@ my $new = $t->nginx('new', $conf =~ s/%%SETTING%%/eject off/r
     =~ s/%%WAY%%/alone/r);
 
 is($new->get('/fake/never')->status(), 200, 'never: built');
-ok(wait_for(sub { defined $f->get('<>/fake/never') }), 'never: stored');
+ok(wait_for(sub { defined $f->get('<>/fake/never')
+    && !defined $f->get('<>/fake/never:lock') }), 'never: stored');
 
 $f->tell('');
 
