@@ -564,7 +564,11 @@ sub fds {
 sub take_baseline {
     my ($self) = @_;
 
-    $self->{baseline}{$_} = $self->count_fds($_, 0) for $self->workers();
+    for my $pid ($self->workers()) {
+        my $now = descriptors($pid) // next;
+        $self->{baseline}{$pid} = { files => $now->{files},
+                                    unix => scalar @{$now->{unix}} };
+    }
 }
 
 
@@ -579,19 +583,42 @@ sub memfiles {
 
 
 # counts a worker's descriptors: files, pipes and the like; unix sockets; TCP
-# connections by remote port.  Omits the memfds with copies of pages, as mcds
-# limits their number.  $nets caches the kernel's tables of sockets, which are
-# slow to read, for calls for many workers; if it is 0, TCP is not counted
+# connections by remote port.  $nets caches the kernel's tables of TCP and UDP
+# sockets, which are slow to read, for calls for many workers
 
 sub count_fds {
     my ($self, $pid, $nets) = @_;
 
-    $nets //= {};
-
-    my ($files, $unix, %tcp) = (0, 0);
     my $net = readlink "/proc/$pid/ns/net" // return;
-    my %local = map { $_ => 1 } Test::Mcds::Sockets::unix($pid);
-    my $inodes = $nets && ($nets->{$net} //= inet_inodes($pid));
+    my $inodes = $nets->{$net} //= inet_inodes($pid);
+    my $now = descriptors($pid) // return;
+    my $unix = @{$now->{unix}};
+    my %tcp;
+
+    for (@{$now->{others}}) {
+        my $socket = $inodes->{$_};
+
+        if (!$socket) {
+            $unix++;
+
+        } elsif (!$socket->{listens}) {
+            push @{$tcp{$socket->{remote}}}, $socket->{local};
+        }
+    }
+
+    return { files => $now->{files}, unix => $unix, tcp => \%tcp };
+}
+
+
+# the number of a process's files, pipes and the like, and the inodes of its
+# unix sockets and of its other sockets.  Omits the memfds with copies of pages,
+# as mcds limits their number.
+
+sub descriptors {
+    my ($pid) = @_;
+
+    my %unix = map { $_ => 1 } Test::Mcds::Sockets::unix($pid);
+    my $found = { files => 0, unix => [], others => [] };
 
     opendir my $dh, "/proc/$pid/fd" or return;
 
@@ -601,18 +628,15 @@ sub count_fds {
         if ($to =~ m{^/memfd:mcds\b}) {
             next;
 
-        } elsif ($to !~ /^socket:\[(\d+)\]/) {
-            $files++;
+        } elsif ($to =~ /^socket:\[(\d+)\]/) {
+            push @{$found->{$unix{$1} ? 'unix' : 'others'}}, $1;
 
-        } elsif ($local{$1} || $inodes && !$inodes->{$1}) {
-            $unix++;
-
-        } elsif ($inodes && !$inodes->{$1}{listens}) {
-            push @{$tcp{$inodes->{$1}{remote}}}, $inodes->{$1}{local};
+        } else {
+            $found->{files}++;
         }
     }
 
-    return { files => $files, unix => $unix, tcp => \%tcp };
+    return $found;
 }
 
 
