@@ -115,7 +115,7 @@ for my $mode (qw/ hung half wrong refused /) {
         # request waits is measured here
 
         $waited++ if ($mode =~ /^h/ ? $res->header('X-Time') : $res->calm)
-            > 0.25;
+            > 0.24;
         is($res->body, "<>\n", "$mode: without a number");
         last if $h->log_count(qr/is down/) > $start;
     }

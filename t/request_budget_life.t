@@ -163,8 +163,9 @@ like($h->get('/plain/b')->body(), qr/answer 2/, 'and that is what is stored');
 my @r = slowly(sub { many(20, sub { [$h->port(), '/plain/herd'] }) });
 
 is(scalar(grep { $_->body() =~ /^answer \d+ of/ } @r), 20, 'a herd: answered');
-cmp_ok($o->count('/plain/herd'), '<=', $builds,
-    'a herd: the page was built once');
+my $built = $o->count('/plain/herd');
+ok($built >= 1 && $built <= $builds, 'a herd: the page was built once')
+    or diag($built);
 my ($last) = sort { $b <=> $a } map { late($_) } @r;
 cmp_ok($last, '<', 3, "a herd: the last one in $last timeouts");
 settle();
