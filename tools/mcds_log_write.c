@@ -115,8 +115,8 @@ mcds_log_write(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
 
 /*
- * checks that --time is within the time of which the log keeps lines, and ends
- * the tool otherwise
+ * ends the tool with a message if --time is not within the period for which the
+ * log keeps its lines
  */
 
 static void

@@ -77,9 +77,10 @@ typedef struct {
                                               delete after the change of the
                                               array */
     ngx_uint_t                  fresh;     /* index in refs of the first part
-                                              (item of older lines) that this
-                                              change of the array has
-                                              written */
+                                              that this change of the array
+                                              has written (a part is an item
+                                              with lines older than those in
+                                              the head item) */
     ngx_uint_t                  base;
     ngx_uint_t                  lines;     /* number of lines in the array's
                                               parts (items of older lines) */

@@ -157,8 +157,8 @@ ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
 
 
 /*
- * Frees the slots of the outbox, each for the sum of one counter, that a killed
- * worker has left over: they are in no hash chain.
+ * Frees the slots that a killed worker has left in the outbox and that are in
+ * no hash chain.  A slot has the sum of one counter.
  */
 
 void ngx_mcds_outbox_sweep(ngx_mcds_outbox_t *outbox);

@@ -25,8 +25,9 @@
 #define NGX_MCDS_TABLE_ROUNDS     5
 
 /*
- * the tolerance between the expiry of a table's element and its expiry in the
- * table's list of names, seconds
+ * A table has a list of its elements, each with its name and expiry.  The
+ * expiry in the list may differ by so many seconds from that of the element's
+ * item.
  */
 #define NGX_MCDS_TABLE_EXACT      2
 

@@ -33,18 +33,20 @@
 
 
 /*
- * Returns 1 if an application in PHP, Java or another language may read a
- * cookie with one of the names from the Cookie header line.  names is an array
- * of ngx_str_t, where "*" stands for any number of characters.
+ * Returns 1 if some application, in PHP, Java or another language, could find
+ * one of the given cookies in "line", the value of a header Cookie.  names has
+ * the names of these cookies, ngx_str_t each, where "*" stands for any number
+ * of characters.
  *
- * Inside of the value of another cookie a name counts only where some
- * application begins a cookie: after white space, a quote, a backslash, a
- * square bracket, a control character, or a non-ASCII byte, if "=" follows the
- * name; after "," also if no "=" follows.
+ * There are applications that begin a new cookie inside of the value of
+ * another one.  There, a given name is found in two cases: if "=" follows it
+ * and white space, a quote, a backslash, a square bracket, a control character
+ * or a non-ASCII byte is in front of it; or if "," is in front of it, with or
+ * without "=" behind it.
  *
  * The time is proportional to the length of the line times the total length of
- * the names; for a name with several "*" also times the longest name in the
- * line.
+ * the given names; for a given name with several "*" also times the length of
+ * the longest cookie name in the line.
  */
 
 ngx_uint_t ngx_mcds_cookie_named(ngx_str_t *line, ngx_array_t *names);

@@ -118,9 +118,9 @@ typedef struct {
     ngx_uint_t    status;
 
     /*
-     * the times in the response's header lines Expires, Date and
-     * Last-Modified, seconds since the epoch; NGX_ERROR: the header line is
-     * no valid date, or Date or Last-Modified is absent
+     * the times in the response's header lines Expires (only if has_expires
+     * is set), Date and Last-Modified, seconds since the epoch; NGX_ERROR: the
+     * value is no valid date, or there is no such header line
      */
     int64_t       expires;
     int64_t       date;

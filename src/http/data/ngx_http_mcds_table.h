@@ -86,8 +86,8 @@ ngx_int_t ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr);
 
 
 /*
- * Starts a POST to a table, which changes the elements that the request's body
- * names.  Returns as ngx_http_mcds_element_start() does.
+ * Starts to process a client's POST to a table, which changes the elements that
+ * the request's body names.  Returns as ngx_http_mcds_element_start() does.
  */
 
 ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);

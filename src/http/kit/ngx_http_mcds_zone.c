@@ -402,7 +402,7 @@ ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
 
     /*
      * the memory of statistics that are no longer in the configuration is used
-     * first: names that change with each reload would fill mcds_zone
+     * first: names that change with each reload would fill mcds_zone otherwise
      */
 
     ss = ngx_http_mcds_zone_reuse(shared, family, 2);

@@ -1445,7 +1445,8 @@ sub wait_leaks {
 
 
 # waits until each memcached and the workers count the same number of
-# connections between them; returns texts about differences
+# connections between them, at most $seconds long; returns a text about each
+# difference that is left then
 
 sub wait_count {
     my ($self, $seconds) = @_;
