@@ -89,8 +89,8 @@ typedef struct {
     ngx_mcds_op_t          op;
 
     /*
-     * a request with the key of the counter, copied for each command to one of
-     * the two replicas; its strings follow this struct in memory
+     * the template of all commands to the two replicas, with the key of the
+     * counter; its strings follow this struct in memory
      */
     ngx_mcds_request_t     req;
 

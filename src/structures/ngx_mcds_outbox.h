@@ -158,7 +158,8 @@ ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,
 
 /*
  * Frees the slots that a killed worker has left in the outbox and that are in
- * no hash chain.  A slot has the sum of one counter.
+ * no hash chain.  A slot has the sum of one counter's changes that have not
+ * reached their destination yet.
  */
 
 void ngx_mcds_outbox_sweep(ngx_mcds_outbox_t *outbox);

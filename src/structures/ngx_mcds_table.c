@@ -25,9 +25,9 @@
 #define NGX_MCDS_TABLE_ROUNDS     5
 
 /*
- * A table has a list of its elements, each with its name and expiry.  The
- * expiry in the list may differ by so many seconds from that of the element's
- * item.
+ * A table has a list of its elements, each with its name and its expiry: the
+ * greatest difference, in seconds, that is allowed between the expiry in this
+ * list and the expiry of the element's item in memcached
  */
 #define NGX_MCDS_TABLE_EXACT      2
 

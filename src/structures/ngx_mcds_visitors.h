@@ -51,8 +51,8 @@ typedef struct {
     uint32_t            window;        /* the window: seconds in which a visitor
                                           counts once; a multiple of "slots",
                                           the number of its parts */
-    uint32_t            slots;         /* number of parts into which the window
-                                          is divided, 1 to
+    uint32_t            slots;         /* number of parts into which the window,
+                                          a period of time, is divided, 1 to
                                           NGX_MCDS_MAX_SLOTS */
     uint32_t            jitter;        /* random noise added to the number of
                                           visitors, in hundredths of a
