@@ -421,9 +421,9 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
     if (!(reply->has & NGX_MCDS_OPAQUE)) {
 
         /*
-         * a reply without an opaque is right here if it can have no meta flags:
-         * an error reply, or EN, which servers older than 1.6.18 send for a
-         * miss
+         * a reply without an opaque is accepted if it is of a kind that has no
+         * meta flags: an error, or EN, which servers older than 1.6.18 send for
+         * a miss
          */
 
         if (reply->rc == NGX_MCDS_SERVER_ERROR

@@ -76,11 +76,11 @@ typedef struct {
     ngx_array_t                 drops;     /* items of older lines (parts) to
                                               delete after the change of the
                                               array */
-    ngx_uint_t                  fresh;     /* index in refs of the first part
-                                              that this change of the array
-                                              has written (a part is an item
-                                              with lines older than those in
-                                              the head item) */
+    ngx_uint_t                  fresh;     /* index in refs, the list of the
+                                              array's parts, of the first part
+                                              that this change of the array has
+                                              written; the parts in front of it
+                                              were written by earlier changes */
     ngx_uint_t                  base;
     ngx_uint_t                  lines;     /* number of lines in the array's
                                               parts (items of older lines) */

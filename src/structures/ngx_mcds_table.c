@@ -25,9 +25,9 @@
 #define NGX_MCDS_TABLE_ROUNDS     5
 
 /*
- * A table has a list of its elements, each with its name and its expiry: the
- * greatest difference, in seconds, that is allowed between the expiry in this
- * list and the expiry of the element's item in memcached
+ * A table has a list of its elements, with the name and the expiry of each.
+ * This is the greatest difference, in seconds, that is allowed between an
+ * expiry in the list and that of the element's item in memcached.
  */
 #define NGX_MCDS_TABLE_EXACT      2
 
