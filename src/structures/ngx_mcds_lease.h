@@ -137,8 +137,8 @@ void ngx_mcds_lease_leave(ngx_mcds_lease_t *lease);
 
 /*
  * Returns the milliseconds, from now, for which this worker is guaranteed to
- * hold the lease.  The lease was acquired with a text that other programs see
- * in its item (wish->text of ngx_mcds_lease_acquire()).
+ * hold the lease.  Only for a lease that was acquired with a text for its item
+ * (wish->text of ngx_mcds_lease_acquire()).
  */
 
 ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);

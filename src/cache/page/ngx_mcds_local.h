@@ -55,8 +55,9 @@ typedef enum {
                                      of the host, has ended, and each worker is
                                      allowed to begin the next one */
     NGX_MCDS_LOCAL_ALONE,         /* a worker has built the page, but mcds_zone
-                                     has no copy for other workers, such as of a
-                                     large page: they build the page, too */
+                                     has no copy for other workers, for example
+                                     because the page is large: they build the
+                                     page, too */
     NGX_MCDS_LOCAL_FAILED         /* the build of the page has failed: no
                                      worker builds the page for a while */
 } ngx_mcds_local_e;

@@ -239,8 +239,8 @@ ngx_http_mcds_log_post_time(ngx_http_mcds_log_post_t *lp, json_t *json,
         n = json_real_value(json);
 
         /*
-         * larger numbers are no time of a log line: they are out of bounds, or
-         * do not fit into the buffer
+         * no log line can have a time of 10^12 s or more before or after the
+         * epoch, and the digits of such numbers may not fit into the buffer
          */
 
         if (n > -1e12 && n < 1e12) {
