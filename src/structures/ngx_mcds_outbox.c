@@ -200,11 +200,15 @@ ngx_mcds_outbox_account(ngx_mcds_outbox_t *outbox, ngx_uint_t kind,
             goto done;
         }
 
-        if (unused == NULL
-            && (account->kind == 0
-                || (!ngx_mcds_account_dirty(account)
-                    && account->generation + NGX_MCDS_OUTBOX_OLD
-                       < generation)))
+        if (account->kind == 0) {
+
+            if (unused == NULL || unused->kind) {
+                unused = account;
+            }
+
+        } else if (unused == NULL
+                   && !ngx_mcds_account_dirty(account)
+                   && account->generation + NGX_MCDS_OUTBOX_OLD < generation)
         {
             unused = account;
         }

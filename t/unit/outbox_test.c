@@ -551,6 +551,12 @@ test_accounts(void)
     a = account(1, "x");
     ok(a && account(1, "x") == a && account(2, "x") != a, "by kind and name");
 
+    s.data = (u_char *) "new";
+    s.len = 3;
+    b = ngx_mcds_outbox_account(outbox, 2, &s, 100);
+    ok(b != a && account(1, "x") == a,
+       "one of long ago stays while others are unused");
+
     memset(name, 'n', sizeof(name));
     s.data = (u_char *) name;
     s.len = sizeof(name);

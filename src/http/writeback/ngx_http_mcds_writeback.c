@@ -28,12 +28,15 @@
 
 /*
  * milliseconds for the POST requests of mcds_counter_writeback, which send
- * counts to a location: the interval at which a worker checks whether there are
- * counts to send and whether it exits; the first and the longest delay before a
- * failed request is repeated; the time for which an exiting worker tries to
- * send counts; the interval of messages about lost counts
+ * counts to a location: the interval at which a worker that has counts to send
+ * checks whether they are due and whether it exits; the interval at which any
+ * other worker looks for counts that exited workers have left; the first and
+ * the longest delay before a failed request is repeated; the time for which an
+ * exiting worker tries to send counts, from its last count on; the interval of
+ * messages about lost counts
  */
 #define NGX_HTTP_MCDS_WRITEBACK_TICK   500
+#define NGX_HTTP_MCDS_WRITEBACK_LOOK   10000
 #define NGX_HTTP_MCDS_WRITEBACK_FIRST  1000
 #define NGX_HTTP_MCDS_WRITEBACK_LAST   60000
 #define NGX_HTTP_MCDS_WRITEBACK_EXIT   5000
@@ -53,6 +56,7 @@ static void ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb,
     ngx_str_t *key, int64_t delta);
 static void ngx_http_mcds_writeback_wait(ngx_http_mcds_writeback_t *wb,
     ngx_msec_t wait);
+static void ngx_http_mcds_writeback_look(ngx_http_mcds_writeback_t *wb);
 static void ngx_http_mcds_writeback_handler(ngx_event_t *ev);
 static ngx_uint_t ngx_http_mcds_writeback_leave(
     ngx_http_mcds_writeback_t *wb);
@@ -134,6 +138,9 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
 
         if (ngx_mcds_account_dirty(wb->account)) {
             ngx_http_mcds_writeback_wait(wb, 1);
+
+        } else {
+            ngx_http_mcds_writeback_look(wb);
         }
     }
 }
@@ -175,10 +182,31 @@ static void
 ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
     int64_t delta)
 {
-    ngx_mcds_outbox_item_t  item;
+    ngx_mcds_account_t      *account;
+    ngx_mcds_outbox_item_t   item;
 
     if (wb->account == NULL) {
         return;
+    }
+
+    if (ngx_exiting && wb->request == NULL) {
+
+        /*
+         * after many reloads, another destination of mcds_counter_writeback may
+         * have got the account in shared memory that this worker has used
+         */
+
+        account = ngx_mcds_outbox_account(ngx_mcds_outbox,
+                                          NGX_MCDS_OUTBOX_POST, &wb->name,
+                                          wb->generation);
+        if (account == NULL) {
+            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                          "\"mcds_counter_writeback %V\": a count is lost: "
+                          "there is no room in \"mcds_zone\"", &wb->uri);
+            return;
+        }
+
+        wb->account = account;
     }
 
     item.key = *key;
@@ -186,6 +214,19 @@ ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
     item.flags = 0;
 
     (void) ngx_mcds_outbox_add(ngx_mcds_outbox, wb->account, &item);
+
+    if (ngx_exiting) {
+
+        /*
+         * a request that has outlived its configuration has counted, maybe long
+         * after this worker was told to exit: this worker posts the count
+         * itself, as the workers of the new configuration may exit before they
+         * find it
+         */
+
+        wb->generation = wb->account->generation;
+        wb->give_up = ngx_current_msec + NGX_HTTP_MCDS_WRITEBACK_EXIT;
+    }
 
     ngx_http_mcds_writeback_wait(wb, NGX_HTTP_MCDS_WRITEBACK_TICK);
 }
@@ -200,9 +241,31 @@ ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
 static void
 ngx_http_mcds_writeback_wait(ngx_http_mcds_writeback_t *wb, ngx_msec_t wait)
 {
-    if (!wb->event.timer_set) {
-        ngx_add_timer(&wb->event, ngx_min(wait, wb->interval));
+    if (wb->event.timer_set) {
+
+        if (!wb->event.cancelable) {
+            return;
+        }
+
+        ngx_del_timer(&wb->event);
     }
+
+    wb->event.cancelable = 0;
+    ngx_add_timer(&wb->event, ngx_min(wait, wb->interval));
+}
+
+
+/*
+ * Starts the same timer in a worker that has no counts to post.  A worker of an
+ * older configuration, or one that was killed, may leave counts that no request
+ * tells this worker of.
+ */
+
+static void
+ngx_http_mcds_writeback_look(ngx_http_mcds_writeback_t *wb)
+{
+    wb->event.cancelable = 1;
+    ngx_add_timer(&wb->event, NGX_HTTP_MCDS_WRITEBACK_LOOK);
 }
 
 
@@ -243,6 +306,9 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
     if (wb->request || ngx_mcds_account_dirty(wb->account)) {
         ngx_http_mcds_writeback_wait(wb, NGX_HTTP_MCDS_WRITEBACK_TICK);
+
+    } else if (!wb->event.timer_set && !ngx_exiting) {
+        ngx_http_mcds_writeback_look(wb);
     }
 }
 
@@ -306,7 +372,8 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
     return (wb->exiting
             || account->batch
             || ngx_mcds_outbox_crowded(ngx_mcds_outbox)
-            || ngx_current_msec - account->since >= wb->interval);
+            || (ngx_msec_int_t) (ngx_current_msec - account->since)
+               >= (ngx_msec_int_t) wb->interval);
 }
 
 
@@ -554,7 +621,8 @@ ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)
 
     if (lost == account->said
         || (account->said
-            && ngx_current_msec - account->told < NGX_HTTP_MCDS_WRITEBACK_SAY))
+            && (ngx_msec_int_t) (ngx_current_msec - account->told)
+               < NGX_HTTP_MCDS_WRITEBACK_SAY))
     {
         return;
     }
