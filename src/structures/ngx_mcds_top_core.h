@@ -59,9 +59,13 @@ typedef struct {
     ngx_mcds_top_t          *top;
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
+    int64_t                  read;         /* when these counts of keys were
+                                              last read from memcached, seconds
+                                              since the epoch */
     ngx_uint_t               final;        /* 1: the slot (part of the list's
                                               time window) is over; its counts
-                                              of keys are not read again */
+                                              of keys are not read again, or
+                                              seldom */
 } ngx_mcds_top_part_t;
 
 

@@ -28,9 +28,19 @@
  */
 #define NGX_MCDS_TOP_IDLE         60000
 
+/*
+ * the interval, in seconds, at which a worker reads the counts of a slot (part
+ * of the list's time window) again that is over, while other workers may still
+ * add counts that memcached has not accepted before
+ */
+#define NGX_MCDS_TOP_LATE         60
+
 
 static void ngx_mcds_top_reader_handler(ngx_event_t *ev);
 static ngx_uint_t ngx_mcds_top_is_final(ngx_mcds_top_t *top, uint64_t slot);
+static ngx_uint_t ngx_mcds_top_is_late(ngx_mcds_top_t *top,
+    ngx_mcds_top_part_t *part);
+static int64_t ngx_mcds_top_settled(ngx_mcds_top_t *top, uint64_t slot);
 static void ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_top_finish(ngx_mcds_top_t *top);
 static void ngx_mcds_top_add_up(ngx_mcds_top_t *top);
@@ -177,11 +187,16 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
 
         if (part->final) {
 
-            if (ngx_mcds_top_is_final(top, slot)) {
+            if (ngx_mcds_top_is_final(top, slot)
+                && !ngx_mcds_top_is_late(top, part))
+            {
                 continue;
             }
 
-            /* the clock was set back: add up the counts of ended slots anew */
+            /*
+             * the clock was set back, or the counts may have changed: add up
+             * the counts of ended slots anew
+             */
 
             part->final = 0;
             state->ended_slot = 0;
@@ -203,18 +218,50 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
 
 /*
  * Returns 1 if the counts of keys in a slot (part of the list's time window) do
- * not change any more, as all workers have sent their counts.
+ * not change any more, as all workers have sent their counts, unless memcached
+ * did not accept them.
  */
 
 static ngx_uint_t
 ngx_mcds_top_is_final(ngx_mcds_top_t *top, uint64_t slot)
 {
-    int64_t  end;
+    return top->state->now >= ngx_mcds_top_settled(top, slot);
+}
 
-    end = (slot + 1) * (top->window / top->slots);
 
-    return top->state->now >= end + NGX_MCDS_TOP_SETTLE
-                              + (int64_t) (top->flush / 1000);
+/*
+ * Returns 1 if the counts of a slot (part of the list's time window) are to be
+ * read again, although the slot is over.  A worker whose counts memcached did
+ * not accept tries again until the end of the next slot: until then they are
+ * read now and then, and once afterwards.
+ */
+
+static ngx_uint_t
+ngx_mcds_top_is_late(ngx_mcds_top_t *top, ngx_mcds_top_part_t *part)
+{
+    int64_t  last;
+
+    last = ngx_mcds_top_settled(top, part->slot + 1);
+
+    if (part->read >= last) {
+        return 0;
+    }
+
+    return top->state->now >= last
+           || top->state->now - part->read >= NGX_MCDS_TOP_LATE;
+}
+
+
+/*
+ * returns the time at which the workers have sent their counts of a slot (part
+ * of the list's time window) to memcached, in seconds since the epoch
+ */
+
+static int64_t
+ngx_mcds_top_settled(ngx_mcds_top_t *top, uint64_t slot)
+{
+    return (slot + 1) * (top->window / top->slots) + NGX_MCDS_TOP_SETTLE
+           + (int64_t) (top->flush / 1000);
 }
 
 
@@ -243,6 +290,7 @@ ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
         part->value = value;
 
         part->final = ngx_mcds_top_is_final(top, part->slot);
+        part->read = state->now;
 
     } else {
         state->failed = (result->rc == NGX_MCDS_OK) ? NGX_MCDS_BUSY

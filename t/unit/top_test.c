@@ -48,6 +48,7 @@ static void test_give_exiting(void);
 static void test_keys(void);
 static void test_read(void);
 static void test_read_ended(void);
+static void test_read_late(void);
 static void test_read_turns(void);
 static void test_read_failed(void);
 static void test_read_waits(void);
@@ -158,6 +159,7 @@ main(void)
     test_keys();
     test_read();
     test_read_ended();
+    test_read_late();
     test_read_turns();
     test_read_failed();
     test_read_waits();
@@ -616,16 +618,34 @@ test_read_ended(void)
        "ended: the oldest is dropped, the others stay");
 
     pass(5000);                   /* at 1236, the counts of slot 121, which
-                                     ended at 1220, are final */
+                                     ended at 1220, are final; until now,
+                                     workers could add to slot 120 what
+                                     memcached had not accepted before */
     n = nsent;
     (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    ok(nsent == n + 4 && is(n, NGX_MCDS_GET, "t:top:120"),
+       "ended: read once more after the next slot");
 
-    for (i = n; i < nsent; i++) {
+    answer(n, NGX_MCDS_OK, a);
+
+    for (i = n + 1; i < nsent; i++) {
         answer(i, NGX_MCDS_OK, b);
     }
 
     ok(in_list("/a") == 3 && in_list("/b") == 30,
        "ended: while the present slot goes on");
+
+    pass(5000);
+    n = nsent;
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    ok(nsent == n + 3 && is(n, NGX_MCDS_GET, "t:top:122"),
+       "ended: and then not again");
+
+    for (i = n; i < nsent; i++) {
+        answer(i, NGX_MCDS_OK, b);
+    }
+
+    ok(in_list("/a") == 2 && in_list("/b") == 40, "ended: so it goes on");
 
     pass(60000);
     n = nsent;
@@ -637,6 +657,88 @@ test_read_ended(void)
 
     ok(in_list("/a") == 0 && in_list("/b") == 0, "ended: all is over");
 
+    ngx_mcds_value_unref(a);
+    ngx_mcds_value_unref(b);
+}
+
+
+/*
+ * Other workers add counts to a slot that is over, as memcached did not accept
+ * them before: the list has them soon, and also those of the last moment.
+ */
+
+static void
+test_read_late(void)
+{
+    ngx_uint_t            i, n;
+    ngx_mcds_value_t     *a, *b;
+    ngx_mcds_top_wait_t  *wait;
+
+    top.window = 3600;            /* slots of 600 s */
+    start(6020);                  /* 20 s after the end of slot 9 */
+
+    a = stored("/a", 1);
+    b = stored("/b", 10);
+
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+
+    for (i = 0; i < 6; i++) {
+        answer(i, NGX_MCDS_OK, a);
+    }
+
+    ok(in_list("/a") == 6, "late: all of them");
+
+    pass(55000);
+    n = nsent;
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    ok(nsent == n + 1 && is(n, NGX_MCDS_GET, "t:top:10"),
+       "late: only the present slot for a while");
+    answer(n, NGX_MCDS_OK, a);
+
+    pass(5000);
+    n = nsent;
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    ok(nsent == n + 2 && is(n, NGX_MCDS_GET, "t:top:9"),
+       "late: the slot that is over now and then");
+    answer(n, NGX_MCDS_OK, b);
+    answer(n + 1, NGX_MCDS_OK, a);
+    ok(in_list("/a") == 5 && in_list("/b") == 10, "late: it has new counts");
+
+    pass(5000);
+    n = nsent;
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    ok(nsent == n + 1, "late: not each time");
+    answer(n, NGX_MCDS_TIMEOUT, NULL);
+
+    pass(55000);
+    n = nsent;
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    answer(n, NGX_MCDS_TIMEOUT, NULL);
+    answer(n + 1, NGX_MCDS_OK, a);
+    ok(in_list("/a") == 5 && in_list("/b") == 10,
+       "late: a failed attempt loses nothing");
+
+    pass(550000);                 /* the clock is at 6690: slot 10 has ended,
+                                     too, more than 15 s ago */
+    n = nsent;
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    ok(nsent == n + 3 && is(n, NGX_MCDS_GET, "t:top:9"),
+       "late: once more after the end of the next slot");
+
+    for (i = n; i < nsent; i++) {
+        answer(i, NGX_MCDS_OK, b);
+    }
+
+    ok(in_list("/a") == 3 && in_list("/b") == 30, "late: the last counts");
+
+    pass(60000);
+    n = nsent;
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    ok(nsent == n + 2 && is(n, NGX_MCDS_GET, "t:top:10"),
+       "late: and never again");
+
+    top.window = 60;
+    start(1205);
     ngx_mcds_value_unref(a);
     ngx_mcds_value_unref(b);
 }
