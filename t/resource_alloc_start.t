@@ -3,8 +3,9 @@
 # Copyright (C) mcds authors
 
 # No memory at the start: while the configuration is read nginx says so and
-# ends; a worker either does not start, or works, with all connections to
-# memcached still to be made: plain, with TLS and a password, to a name (R04).
+# ends, whichever allocation of a pool of servers it lacks; a worker either does
+# not start, or works, with all connections to memcached still to be made:
+# plain, with TLS and a password, to a name (R04).
 
 use warnings;
 use strict;
@@ -172,25 +173,39 @@ is("@wrong", '', 'all works then');
 my ($read, @bad) = (0);
 
 for (my $i = 1; ; $i += $t->size(97, 3)) {
-    my ($failed, $code, $output) = config($i);
+    my ($failed) = refuse('nginx.conf', $i);
 
     last if !$failed;
-    next if $code == 0;
-
-    $read++;
-
-    # or the loader has none, or the parser of libmemcached, which exits or, as
-    # the sanitizer tells, uses what it has not got
-
-    push @bad, "$i: $code: $output"
-        if !($code == 256 && $output =~ /\[emerg\]|test failed/)
-        && $output !~ /\Aout of memory\Z/
-        && $output !~ /out of dynamic memory in yy/
-        && $output !~ m{SEGV.*\n(?:==.*\n)*\s+#0 .*libmemcached\.so};
 }
 
 cmp_ok($read, '>', 3, "$read times nginx does not start");
 is(scalar @bad, 0, 'each time it says so') or diag(splice @bad, 0, 5);
+
+
+# each allocation of a pool of many servers; a directive that is unknown, before
+# the pool or after it, tells which these are
+
+my ($head) = $t->read_file('h/nginx.conf') =~ /\A(.*?)^\s*mcds_pool plain/ms;
+my $pool = join "\n", 'mcds_pool many { distribution ketama;',
+    (map { "server 127.0.0.$_:1;" } 1 .. 40), '}';
+
+$t->write_file('h/before.conf', "$head unknown;\n$pool }\n");
+$t->write_file('h/after.conf', "$head $pool\nunknown; }\n");
+$t->write_file('h/many.conf', "$head $pool }\n");
+
+my ($first, $last) = map { (config("$_.conf", 0))[3] } qw/ before after /;
+my $servers = 0;
+
+# the refusal of the directive needs some memory, too
+
+for my $i ($first - 30 .. $last) {
+    my ($failed, $output) = refuse('many.conf', $i);
+
+    $servers++ if $output =~ /out of memory in "server/;
+}
+
+cmp_ok($servers, '>', 2, "$servers times a server of a pool has no memory");
+is(scalar @bad, 0, 'many: each time it says so') or diag(splice @bad, 0, 5);
 
 $t->done(keep => ['tls']);
 
@@ -207,23 +222,48 @@ sub begun {
 }
 
 
+# fails one allocation of a start, and notes a bad end of it
+
+sub refuse {
+    my ($file, $i) = @_;
+
+    my ($failed, $output, $code) = config($file, $i);
+
+    return ($failed, $output) if !$failed || $code == 0;
+
+    $read++;
+
+    # or the loader has none, or the parser of libmemcached, which exits or, as
+    # the sanitizer tells, uses what it has not got
+
+    push @bad, "$file $i: $code: $output"
+        if !($code == 256 && $output =~ /\[emerg\]|test failed/)
+        && $output !~ /\Aout of memory\Z/
+        && $output !~ /out of dynamic memory in yy/
+        && $output !~ m{SEGV.*\n(?:==.*\n)*\s+#0 .*libmemcached\.so};
+
+    return ($failed, $output);
+}
+
+
 sub config {
-    my ($i) = @_;
+    my ($file, $i) = @_;
 
     local %ENV = (%ENV, LD_PRELOAD => $t->preload('memory'),
         MCDS_MEMORY => $t->dir() . '/conf', MCDS_MEMORY_FAIL => $i,
         ASAN_OPTIONS => 'detect_leaks=0:verify_asan_link_order=0');
 
     my $output = $t->run($t->binary(), '-t', '-p', $h->dir() . '/', '-c',
-        'nginx.conf', '-e', 'stderr');
+        $file, '-e', 'stderr');
     my $code = $?;
 
     # of its first process
 
-    my ($file) = glob $t->dir() . '/conf.*';
-    my ($failed) = unpack 'x16Q', $t->read_file($file =~ s{.*/}{}r);
+    my ($memory) = glob $t->dir() . '/conf.*';
+    my ($calls, $failed) = unpack 'x8Q2',
+        $t->read_file($memory =~ s{.*/}{}r);
 
     unlink glob $t->dir() . '/conf.*';
 
-    return ($failed, $code, $output);
+    return ($failed, $output, $code, $calls);
 }

@@ -75,12 +75,26 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
 {
     char               *err;
     ngx_uint_t          i;
+    ngx_mcds_stat_t    *stat;
     ngx_mcds_server_t  *server, *other;
 
     if (pool->servers.nelts == NGX_MCDS_MAX_SERVERS) {
         return ngx_mcds_pool_error(cf, "more than %d servers",
                                    NGX_MCDS_MAX_SERVERS);
     }
+
+    /*
+     * each server in the pool's array has statistics, also while the pool of a
+     * refused configuration is destroyed
+     */
+
+    stat = ngx_mcds_stat_create(cf->pool, NGX_MCDS_STAT_SERVERS, &pool->name,
+                                address);
+    if (stat == NULL) {
+        return "out of memory";
+    }
+
+    stat->disabled = down;
 
     server = ngx_array_push(&pool->servers);
     if (server == NULL) {
@@ -91,16 +105,9 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
 
     server->pool = pool;
     server->name = *address;
+    server->stat = stat;
     server->weight = weight;
     server->retire = ngx_mcds_server_retire;
-
-    server->stat = ngx_mcds_stat_create(cf->pool, NGX_MCDS_STAT_SERVERS,
-                                        &pool->name, address);
-    if (server->stat == NULL) {
-        return "out of memory";
-    }
-
-    server->stat->disabled = down;
 
     /*
      * no operation is ever sent to a server that is down by configuration, so
