@@ -73,9 +73,9 @@
 /*
  * The results of operations in memcached: answers, and failures.  Each result
  * has a text for logs and a word for statistics.  The results before DOWN are
- * replies of the server.  With DOWN, BUSY and TLS the request was not sent;
- * with TIMEOUT, CLOSED and PROTOCOL it is unknown whether the server executed
- * the request.
+ * replies of the server.  With DOWN, BUSY and TLS the request was not sent, or
+ * was a get for whose value there was no memory; with TIMEOUT, CLOSED and
+ * PROTOCOL it is unknown whether the server executed the request.
  */
 
 #define NGX_MCDS_ANSWER_LIST(X)                                               \
@@ -99,7 +99,8 @@
     /* the command was not sent: the breaker of the server is open, or the    \
        connection was lost before the command could be sent */                \
     X(DOWN, "server is down", "down")                                         \
-    /* the command was not sent: the queue of the connection is full */       \
+    /* the command was not sent: the queue of the connection is full; or it   \
+       was a get, and the worker has no memory for the value */               \
     X(BUSY, "queue is full", "busy")                                          \
     /* the command was not sent: the TLS handshake with the server failed */  \
     X(TLS, "TLS handshake failed", "tls")                                     \
@@ -123,7 +124,7 @@ typedef enum {
 /* 1 if the result of an operation is a reply of the server */
 #define ngx_mcds_answered(rc)     ((rc) < NGX_MCDS_DOWN)
 
-/* 0 if an operation with this result surely did not reach the server */
+/* 0 if an operation with this result surely changed nothing on the server */
 #define ngx_mcds_sent(rc)         ((rc) < NGX_MCDS_DOWN || (rc) > NGX_MCDS_TLS)
 
 

@@ -315,8 +315,9 @@ ngx_int_t ngx_mcds_reply_process(ngx_mcds_conn_t *conn);
 /*
  * Called when the deadline of the connection's first pending command has
  * passed.  Returns NGX_OK, with the connection closed, if the late reply has a
- * value that is being dropped (too large for its operation, or not requested):
- * this is no failure of the server.  Otherwise returns NGX_DECLINED.
+ * value that is being dropped (too large for its operation, not requested, or
+ * without memory for it): this is no failure of the server.  Otherwise returns
+ * NGX_DECLINED.
  */
 
 ngx_int_t ngx_mcds_reply_late(ngx_mcds_conn_t *conn);

@@ -197,7 +197,7 @@ struct ngx_mcds_op_s {
  * with all other commands on the same connection.  No command is sent twice,
  * except a GET on a connection that was lost without a failure of the server:
  * the server has closed the idle connection, or the worker has closed it
- * because the value for another GET is too large.
+ * because the value for another GET is too large to be skipped.
  *
  * The result is DOWN, from a posted event, while the server's circuit breaker
  * is open; BUSY if too many operations are pending or memory is exhausted.  No

@@ -19,9 +19,10 @@
 
 
 /*
- * The maximum length of an unwanted value (not requested, or above the limit of
- * its operation), in bytes, that the worker reads only to drop it; to skip a
- * longer value, the worker closes the connection.
+ * The maximum length, in bytes, of a value that the worker reads only to drop
+ * it: one that is not requested, above the limit of its operation, or for which
+ * the worker has no memory.  To skip a longer value, the worker closes the
+ * connection.
  */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 
@@ -50,6 +51,7 @@ static ngx_int_t ngx_mcds_reply_drop(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why,
     ngx_uint_t rc);
 static ngx_int_t ngx_mcds_reply_value(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_reply_no_memory(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_skip(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data);
 static ngx_mcds_exchange_t *ngx_mcds_reply_take(ngx_mcds_conn_t *conn,
@@ -514,7 +516,7 @@ ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 
         /* to read such a large value only to drop it would take too long */
 
-        ngx_mcds_reply_leave(conn, "a value above all limits",
+        ngx_mcds_reply_leave(conn, "a value too large to be skipped",
                              NGX_MCDS_PROTOCOL);
         return NGX_ERROR;
     }
@@ -544,7 +546,7 @@ ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why, ngx_uint_t rc)
 
     ex = ngx_mcds_conn_head(conn);
 
-    if (ex->want & NGX_MCDS_VALUE) {
+    if ((ex->want & NGX_MCDS_VALUE) && conn->reply.rc == NGX_MCDS_OK) {
         conn->reply.rc = NGX_MCDS_TOO_LARGE;
     }
 
@@ -570,7 +572,7 @@ ngx_mcds_reply_late(ngx_mcds_conn_t *conn)
         return NGX_DECLINED;
     }
 
-    ngx_mcds_reply_leave(conn, "a value too slowly that is above its limit",
+    ngx_mcds_reply_leave(conn, "a value too slowly that is to be skipped",
                          NGX_MCDS_TIMEOUT);
 
     return NGX_OK;
@@ -599,8 +601,7 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
 
         value = ngx_mcds_value_create(whole, &conn->log);
         if (value == NULL) {
-            ngx_mcds_reply_doubt(conn, "no memory for a value");
-            return NGX_ERROR;
+            return ngx_mcds_reply_no_memory(conn);
         }
 
         value->len = ngx_min(size, whole);
@@ -640,8 +641,30 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
 
 
 /*
+ * Drops a value for which the worker has no memory: only the read of this value
+ * fails, not the server, nor other operations on the connection.
+ */
+
+static ngx_int_t
+ngx_mcds_reply_no_memory(ngx_mcds_conn_t *conn)
+{
+    ngx_log_error(NGX_LOG_WARN, &conn->log, 0,
+                  "no memory for a value of %uz bytes, it is not read",
+                  conn->reply.len);
+
+    conn->reply.rc = NGX_MCDS_BUSY;
+
+    if (ngx_mcds_reply_drop(conn) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_mcds_reply_skip(conn);
+}
+
+
+/*
  * drops the received bytes of a value that is above the limit of the operation,
- * or not wanted
+ * or not wanted, or for which the worker has no memory
  */
 
 static ngx_int_t
@@ -672,7 +695,7 @@ ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
 
     ex = ngx_mcds_conn_head(conn);
 
-    if (ex->want & NGX_MCDS_VALUE) {
+    if ((ex->want & NGX_MCDS_VALUE) && conn->reply.rc == NGX_MCDS_OK) {
         conn->reply.rc = NGX_MCDS_TOO_LARGE;
     }
 

@@ -52,6 +52,9 @@ typedef struct {
     volatile uint64_t  trim;           /* a test sets 1: the next free() returns
                                           free memory to the kernel, and sets
                                           0 */
+    volatile uint64_t  large;          /* the next memory allocation of so many
+                                          bytes or more fails, and sets 0; 0:
+                                          none */
 } memory_t;
 
 
@@ -74,7 +77,7 @@ typedef struct {
 static void begin(void) __attribute__((constructor));
 static void child(void);
 static void resolve(void);
-static int refused(void);
+static int refused(size_t size);
 static void tell(void);
 static void *born(void *p);
 static void died(size_t size);
@@ -171,7 +174,7 @@ resolve(void)
 
 
 static int
-refused(void)
+refused(size_t size)
 {
     uint64_t  call;
 
@@ -183,7 +186,10 @@ refused(void)
 
     call = __atomic_add_fetch(&memory->calls, 1, __ATOMIC_RELAXED);
 
-    if (call != memory->fail) {
+    if (memory->large && size >= memory->large) {
+        memory->large = 0;
+
+    } else if (call != memory->fail) {
         return 0;
     }
 
@@ -240,14 +246,14 @@ died(size_t size)
 void *
 malloc(size_t size)
 {
-    return refused() ? NULL : born(real_malloc(size));
+    return refused(size) ? NULL : born(real_malloc(size));
 }
 
 
 void *
 calloc(size_t n, size_t size)
 {
-    return refused() ? NULL : born(real_calloc(n, size));
+    return refused(n * size) ? NULL : born(real_calloc(n, size));
 }
 
 
@@ -257,7 +263,7 @@ realloc(void *p, size_t size)
     void    *new;
     size_t   was;
 
-    if (refused()) {
+    if (refused(size)) {
         return NULL;
     }
 
@@ -275,7 +281,7 @@ realloc(void *p, size_t size)
 void *
 memalign(size_t alignment, size_t size)
 {
-    return refused() ? NULL : born(real_memalign(alignment, size));
+    return refused(size) ? NULL : born(real_memalign(alignment, size));
 }
 
 
@@ -291,7 +297,7 @@ posix_memalign(void **p, size_t alignment, size_t size)
 {
     int  rc;
 
-    if (refused()) {
+    if (refused(size)) {
         return ENOMEM;
     }
 

@@ -13,6 +13,7 @@ package Test::Mcds::Memory;
 #                             one), 0: none; calls and failed restart at 0
 #     $memory->fail_later(n)  like fail(n), for each process that this process
 #                             starts
+#     $memory->fail_large(n)  the next allocation of n bytes or more fails
 #     $memory->quiet()        waits until the process stops allocating
 #     $memory->trim()         returns free memory to the kernel at the next free
 #
@@ -88,6 +89,16 @@ sub fail_later {
     my ($self, $n) = @_;
 
     sysseek $self->{fh}, 40, 0;
+    syswrite $self->{fh}, pack 'Q', $n;
+}
+
+
+sub fail_large {
+    my ($self, $n) = @_;
+
+    sysseek $self->{fh}, 0, 0;
+    syswrite $self->{fh}, pack 'Q3', 0, 0, 0;
+    sysseek $self->{fh}, 56, 0;
     syswrite $self->{fh}, pack 'Q', $n;
 }
 
