@@ -81,9 +81,13 @@ is($h->get('/a')->header('ETag'), $next, 'that of what was written');
 for my $method (qw/ POST PUT PATCH DELETE /) {
     my $body = $method eq 'PATCH' ? '{"add": [1]}' : '[1]';
 
-    $r = json($method, '/a', $body, 'If-Match' => $tag);
-    is($r->status(), 412, "$method: no longer that");
-    like($r->body(), qr/"status":412/, "$method: a problem");
+    for my $row ([$tag, 'no longer that'], ['', 'none'], [',', 'a comma']) {
+        my ($value, $what) = @$row;
+
+        $r = json($method, '/a', $body, 'If-Match' => $value);
+        is($r->status(), 412, "$method: $what");
+        like($r->body(), qr/"status":412/, "$method: $what, a problem");
+    }
 }
 
 is(list(), '["x","y"]', 'nothing was changed');
@@ -95,8 +99,12 @@ is($h->get('/a', method => 'DELETE', headers => { 'If-Match' => '*' })
     ->status(), 204, 'If-Match: any');
 is(json('PUT', '/a', '[1]', 'If-Match' => '*')->status(), 412,
     'If-Match: not there');
+is(json('PUT', '/a', '[1]', 'If-Match' => '')->status(), 412,
+    'If-Match: none of what is not there');
 is(json('PUT', '/a', '[1]', 'If-None-Match' => '*')->status(), 204,
     'If-None-Match: not there');
+is(json('PUT', '/a', '[1]', 'If-None-Match' => '')->status(), 204,
+    'If-None-Match: none');
 
 # a CAS may come again after a restart
 

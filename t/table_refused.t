@@ -73,7 +73,11 @@ is(put('/t/a', 'two', 'If-Match' => $tag)->status(), 204, 'If-Match');
 is(put('/t/a', 'three', 'If-Match' => $tag)->status(), 412,
     'no longer that');
 is(delete_('/t/a', 'If-Match' => $tag)->status(), 412, 'delete');
+is(put('/t/a', 'three', 'If-Match' => '')->status(), 412, 'none');
+is(delete_('/t/a', 'If-Match' => '')->status(), 412, 'delete, none');
 is($h->get('/t/a')->body(), qq{"two"\n}, 'not changed');
+is(put('/t/a', 'two', 'If-None-Match' => '')->status(), 204,
+    'If-None-Match: none');
 is(put('/t/a', 'x', 'If-None-Match' => '*')->status(), 412,
     'If-None-Match: it is there');
 is(put('/t/new', 'x', 'If-None-Match' => '*')->status(), 204,
@@ -84,7 +88,13 @@ is(delete_('/t/new', 'If-Match' => $h->get('/t/new')->header('ETag'))
     ->status(), 204, 'delete it');
 is($h->get('/t/a', headers => { 'If-None-Match' =>
     $h->get('/t/a')->header('ETag') })->status(), 304, 'not modified');
-is(post('/t/', '["x"]', 'If-Match' => $tag)->status(), 400, 'of the table');
+
+for my $value ($tag, '') {
+    is(post('/t/', '["x"]', 'If-Match' => $value)->status(), 400,
+        'of the table');
+    is(delete_('/t/', 'If-Match' => $value)->status(), 400,
+        'of the table, delete');
+}
 
 
 # what is refused

@@ -274,7 +274,8 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_api_t *ar)
     }
 
     shared = (ar->method == NGX_HTTP_POST
-              && ar->res.match.len == 0 && ar->res.none_match.len == 0);
+              && ar->res.match.data == NULL
+              && ar->res.none_match.data == NULL);
 
     if (shared && ar->add.nelts == 0) {
         return ngx_http_mcds_json_no_content(ar->res.request);

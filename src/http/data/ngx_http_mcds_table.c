@@ -176,7 +176,7 @@ ngx_http_mcds_table_start(ngx_http_mcds_resource_t *res)
         return ngx_http_mcds_element_start(tr);
     }
 
-    if (res->match.len || res->none_match.len) {
+    if (res->match.data || res->none_match.data) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
                                           "If-Match and If-None-Match are for "
                                           "one element");

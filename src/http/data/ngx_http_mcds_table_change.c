@@ -67,7 +67,7 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr)
             }
         }
 
-        if (tr->res.match.len == 0 && tr->res.none_match.len == 0) {
+        if (tr->res.match.data == NULL && tr->res.none_match.data == NULL) {
             return ngx_http_mcds_table_change(tr);
         }
     }

@@ -595,18 +595,9 @@ ngx_http_mcds_resource_match(ngx_http_mcds_resource_t *res, ngx_uint_t found,
         len = ngx_sprintf(tag, "\"%xL-%08xD\"", cas, crc) - tag;
     }
 
-    if (res->match.len && !ngx_http_mcds_resource_listed(&res->match, tag, len))
-    {
-        return 0;
-    }
-
-    if (res->none_match.len
-        && ngx_http_mcds_resource_listed(&res->none_match, tag, len))
-    {
-        return 0;
-    }
-
-    return 1;
+    return (res->match.data == NULL
+            || ngx_http_mcds_resource_listed(&res->match, tag, len))
+           && !ngx_http_mcds_resource_listed(&res->none_match, tag, len);
 }
 
 

@@ -60,7 +60,8 @@ struct ngx_http_mcds_resource_s {
                                               in its content handler */
     ngx_str_t                   body;
     ngx_str_t                   match;     /* value of the request header
-                                              If-Match, or empty */
+                                              If-Match; data is NULL if the
+                                              request has no such header */
     ngx_str_t                   none_match;
 
     /*
