@@ -4,7 +4,8 @@
 
 # APIs and nginx's "mirror", which lets a request and its copies have one body:
 # each gets all of it, in memory or in a file, whether the API answers the
-# request or a copy, and accepts the body or refuses it.
+# request or a copy, and accepts the body or refuses it.  With
+# "mirror_request_body off", the request alone gets the body.
 
 use warnings;
 use strict;
@@ -60,7 +61,24 @@ http {
         location = /log { internal; mcds_log_api log; }
         location = /more { internal; mcds_array_api more; }
 
+        location /late/ {
+            mirror_request_body off;
+
+            location /late/purge { mirror /copy/purge; mcds_array_api $uri; }
+            location /late/log { mirror /copy/log; mcds_array_api $uri; }
+            location /late/array { mirror /copy/array; mcds_array_api $uri; }
+            location /late/number { mirror /copy/number; mcds_array_api $uri; }
+        }
+        location = /copy/purge { internal; mcds_purge_api on; }
+        location = /copy/log { internal; mcds_log_api log; }
+        location = /copy/array { internal; mcds_array_api copy; }
+        location = /copy/number {
+            internal;
+            mcds_counter_api prefix=copy: count=on;
+        }
+
         location = /lines { mcds_log_api log; }
+        location = /copied { mcds_array_api copy; }
         location = /list { mcds_array_api more; }
     }
 }
@@ -118,6 +136,40 @@ is(request('/both', 'lines', "\"b\"\n")->status(), 204, 'three APIs');
 is($h->get('/both')->body(), "[\"b\"]\n", 'the first has it');
 ok(wait_for(sub { lines() == 6003 }), 'the second');
 ok(wait_for(sub { $h->get('/list')->body() eq "[\"b\"]\n" }), 'the third');
+
+
+# the copy gets no body, while that of the request comes later, in parts
+
+KIND: for my $kind (qw/ purge log array number /) {
+    my $uri = "/late/$kind";
+
+    for my $parts (['"one"'], ['"t', 'wo"']) {
+        my $body = join '', @$parts;
+        my $what = "$uri, a body in " . @$parts;
+
+        my $c = start_get($h->port(), "$uri?key=k", method => 'POST',
+            headers => {
+                'Content-Type' => $type{json},
+                'Content-Length' => length $body,
+            });
+
+        # once it has answered another request, the worker has read what
+        # was sent before
+
+        for my $part (@$parts) {
+            last if $h->get('/list', timeout => 10)->status() != 200;
+            $c->send($part);
+        }
+
+        is(finish($c, 10)->status(), 204, $what) or last KIND;
+    }
+
+    is($h->get($uri, timeout => 10)->body(), qq{["one","two"]\n},
+        "$uri: each is done once");
+}
+
+is($h->get('/copied', timeout => 10)->body(), "[]\n", 'the copies have none');
+is(lines(), 6003, 'nor has the log');
 
 $t->done();
 

@@ -289,8 +289,19 @@ ngx_http_mcds_resource_body_handler(ngx_http_request_t *r)
     ngx_pool_cleanup_t        *cln;
     ngx_http_mcds_resource_t  *res;
 
+    /*
+     * a request and its subrequests, such as those of "mirror", share a pool,
+     * which has the cleanup record of each one's resource
+     */
+
+    res = NULL;
+
     for (cln = r->pool->cleanup; cln; cln = cln->next) {
-        if (cln->handler == ngx_http_mcds_resource_cleanup) {
+        res = cln->data;
+
+        if (cln->handler == ngx_http_mcds_resource_cleanup
+            && res->request == r)
+        {
             break;
         }
     }
@@ -299,8 +310,6 @@ ngx_http_mcds_resource_body_handler(ngx_http_request_t *r)
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
-
-    res = cln->data;
 
     for ( ;; ) {
 
