@@ -67,6 +67,19 @@ is($h->get('/a?format=ndjson')->body() =~ s/.*<"\n//sr, qq{"x"\n{"y":2}\n},
     'and as lines');
 is(json('POST', '/a', '[]')->status(), 204, 'append nothing');
 
+
+# numbers, among them the largest ones, which a digit less would make too large
+
+my $numbers = '[0.1,0.30000000000000004,4.94065645841247e-324,'
+    . '1.7976931348623157e308,-1.7976931348623157e308,'
+    . '[1.7976931348623157e308]]';
+
+is(json('PUT', '/a', $numbers)->status(), 204, 'numbers');
+is(list(), $numbers, 'are those that were sent');
+is(json('PATCH', '/a', '{"remove": [1.7976931348623157e308, 0.1]}')->status(),
+    204, 'the largest one is removed');
+unlike(list(), qr/0\.1,|,1\.7976931348623157e308/, 'and is gone');
+
 json('PUT', '/a', '["a b", "q\"q", "tab\t", 7]');
 is($h->get('/a?format=text')->body(), qq{a b\nq"q\n"tab\\t"\n7\n}, 'as text');
 is($h->get('/a', headers => { Accept => 'application/x-ndjson' })->body(),
@@ -89,6 +102,16 @@ is(list(), qq{["a/b","plain text",[1,2],"\xc3\xa9","\@me","\xef\xbf\xbd"]},
 is(json('PATCH', '/a', '{"remove": ["a/b", [1,2], "plain text", "\ufffd"],
     "add": ["z"]}')->status(), 204, 'patch them');
 is($m->get('list'), qq{"\\u00e9"\n\@me\n"z"\n}, 'others are as they were');
+
+my $zero = '{"a":"\u0000"}';
+
+$m->set('list', qq{$zero\n["\\u0000", 0.5]\n1.7976931348623157e+308\n"b"\n});
+is(list(), qq{[$zero,["\\u0000",0.5],1.7976931348623157e308,"b"]},
+    'lines of others with a zero byte and a large number');
+is(json('PATCH', '/a', '{"remove": ["b"]}')->status(), 204,
+    'another one is removed');
+is($m->get('list'), qq{$zero\n["\\u0000", 0.5]\n1.7976931348623157e+308\n},
+    'they are as they were');
 
 
 # replacing, patching, emptying

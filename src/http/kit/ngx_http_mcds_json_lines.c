@@ -41,8 +41,9 @@ ngx_http_mcds_line_json(ngx_pool_t *pool, json_t *json, ngx_str_t *line)
     }
 
     /*
-     * a JSON number with a fraction is written with the fewest digits that
-     * read back as the same number
+     * A JSON number with a fraction is written with the fewest digits that
+     * read back as the same number.  One of the largest numbers may not read
+     * back at all with too few digits: rounded up, it is beyond the range.
      */
 
     for (digits = 15; digits < 17; digits++) {
@@ -53,11 +54,8 @@ ngx_http_mcds_line_json(ngx_pool_t *pool, json_t *json, ngx_str_t *line)
             return rc;
         }
 
-        back = json_loadb((char *) line->data, line->len, JSON_DECODE_ANY,
-                          NULL);
-        if (back == NULL) {
-            return NGX_ERROR;
-        }
+        back = json_loadb((char *) line->data, line->len,
+                          JSON_DECODE_ANY|JSON_ALLOW_NUL, NULL);
 
         same = json_equal(json, back);
 
