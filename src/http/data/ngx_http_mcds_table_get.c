@@ -48,6 +48,9 @@ struct ngx_http_mcds_get_ctx_s {
     ngx_list_t                  got;       /* the lookups that the request has
                                               started, list of
                                               ngx_http_mcds_got_t */
+    unsigned                    failed:1;  /* a variable could not be set, as
+                                              memory was out when the reply of
+                                              memcached came */
 };
 
 
@@ -75,6 +78,7 @@ static void ngx_http_mcds_get_found(void *data, ngx_uint_t rc,
 static ngx_uint_t ngx_http_mcds_get_clean(ngx_http_mcds_get_t *get,
     ngx_str_t *value);
 static void ngx_http_mcds_get_over(void *data);
+static void ngx_http_mcds_get_drop(ngx_http_mcds_get_ctx_t *ctx);
 static void ngx_http_mcds_get_cleanup(ngx_http_mcds_task_t *task);
 
 
@@ -270,7 +274,6 @@ ngx_http_mcds_get_late_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 {
-    ngx_int_t                   rc;
     ngx_uint_t                  i;
     ngx_list_part_t            *part;
     ngx_http_mcds_get_t        *get;
@@ -311,6 +314,11 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
          */
 
         ctx->awaited = NULL;
+
+        if (ctx->failed) {
+            goto failed;
+        }
+
         return NGX_DECLINED;
     }
 
@@ -324,7 +332,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
             && !get[i].again
             && ngx_http_mcds_get_add(r, ctx, dcf, i) != NGX_OK)
         {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            goto failed;
         }
     }
 
@@ -335,7 +343,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 
             if (!got[i].begun && ngx_http_mcds_get_start(r, &got[i]) != NGX_OK)
             {
-                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+                goto failed;
             }
         }
     }
@@ -346,15 +354,21 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 
     task = ctx->task;
 
-    rc = ngx_http_mcds_park(&task->park);
-
-    if (rc == NGX_AGAIN) {
-        ctx->awaited = dcf;
-        ngx_mcds_wait_begin(&task->delay, &task->budget, dcf->pool->timeout,
-                            ngx_http_mcds_get_over, ctx);
+    if (ngx_http_mcds_park(&task->park) != NGX_AGAIN) {
+        goto failed;
     }
 
-    return rc;
+    ctx->awaited = dcf;
+    ngx_mcds_wait_begin(&task->delay, &task->budget, dcf->pool->timeout,
+                        ngx_http_mcds_get_over, ctx);
+
+    return NGX_AGAIN;
+
+failed:
+
+    ngx_http_mcds_get_drop(ctx);
+
+    return NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
@@ -602,8 +616,12 @@ ngx_http_mcds_get_found(void *data, ngx_uint_t rc, ngx_str_t *value)
         ngx_http_mcds_stat_failed(got->stat, rc);
     }
 
-    (void) ngx_http_mcds_get_set(ctx->task->request, got->get,
-                                 rc == NGX_MCDS_OK ? value : NULL);
+    if (ngx_http_mcds_get_set(ctx->task->request, got->get,
+                              rc == NGX_MCDS_OK ? value : NULL)
+        != NGX_OK)
+    {
+        ctx->failed = 1;
+    }
 
     if (--ctx->waiting == 0) {
         ngx_mcds_wait_end(&ctx->task->delay, ngx_current_msec);
@@ -634,6 +652,25 @@ ngx_http_mcds_get_over(void *data)
             }
         }
     }
+}
+
+
+/*
+ * Forgets all lookups of a request that gets 500: no reply of memcached
+ * continues the request then, and its error page does lookups of its own.
+ */
+
+static void
+ngx_http_mcds_get_drop(ngx_http_mcds_get_ctx_t *ctx)
+{
+    ngx_http_mcds_get_cleanup(ctx->task);
+
+    ctx->got.last = &ctx->got.part;
+    ctx->got.part.nelts = 0;
+    ctx->got.part.next = NULL;
+
+    ctx->waiting = 0;
+    ctx->failed = 0;
 }
 
 
