@@ -22,6 +22,7 @@ static void ngx_mcds_page_give_up(ngx_mcds_page_t *page);
 ngx_int_t
 ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter)
 {
+    ngx_msec_t        passed;
     ngx_mcds_page_t  *page;
 
     page = waiter->page;
@@ -33,6 +34,18 @@ ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter)
     if (!waiter->waited) {
         waiter->waited = 1;
         waiter->since = ngx_current_msec;
+    }
+
+    /*
+     * a request that has waited for the page, and then asked for the page's
+     * lock in vain, waits only for the rest of its time
+     */
+
+    passed = ngx_current_msec - waiter->since;
+
+    if (passed >= waiter->wait) {
+        ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_TIMEOUT);
+        return NGX_DECLINED;
     }
 
     if (page->nwaiters >= waiter->max_waiters) {
@@ -53,7 +66,7 @@ ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter)
     waiter->timer.data = waiter;
     waiter->timer.log = ngx_cycle->log;
 
-    ngx_add_timer(&waiter->timer, waiter->wait);
+    ngx_add_timer(&waiter->timer, waiter->wait - passed);
 
     if (page->state == NGX_MCDS_STORING
         || (ngx_mcds_page_elsewhere(page)
