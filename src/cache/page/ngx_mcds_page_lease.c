@@ -203,13 +203,14 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
  * Gives the built page to the other workers of this host that wait for it and
  * get no reply from memcached: puts a copy of the page into the shared memory
  * zone (mcds_zone).  If the zone cannot take a copy, because the page is large,
- * each of the waiting workers has to build the page itself.
+ * or is not to have one, because the page was purged during its build, each of
+ * the waiting workers has to build the page itself.
  */
 
 void
 ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    ngx_uint_t             wanted;
+    ngx_uint_t             wanted, purged;
     ngx_mcds_item_id_t     none;
     ngx_mcds_local_left_t  left;
 
@@ -221,8 +222,10 @@ ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
     ngx_memzero(&left, sizeof(ngx_mcds_local_left_t));
 
     wanted = ngx_mcds_local_wanted(&page->hold);
+    purged = (page->purges != ngx_mcds_local_purges(page->place));
 
     if (wanted
+        && !purged
         && snapshot
         && snapshot->first
         && !ngx_mcds_body_apart(&snapshot->first->entry))
@@ -232,7 +235,8 @@ ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
     }
 
     if (wanted
-        && (snapshot == NULL
+        && (purged
+            || snapshot == NULL
             || ngx_mcds_body_apart(&snapshot->entry)
             || ngx_mcds_local_put(ngx_mcds_page_id(page), snapshot->value,
                                   &none)
