@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * The copies of pages in shared memory, after a worker was killed while it
- * added or dropped one of them: the copy is in the queue of all copies, but
- * not in its bucket.
+ * The copies of pages in shared memory: after a worker was killed while it
+ * added or dropped one of them, the copy is in the queue of all copies, but not
+ * in its bucket; and a worker that has learned of another version of a page
+ * drops an older copy, but none that may be newer.
  */
 
 
@@ -17,6 +18,7 @@
 
 
 static void test_lost(ngx_uint_t n);
+static void test_forget(void);
 static ngx_int_t put(ngx_uint_t n);
 static ngx_uint_t there(ngx_uint_t n);
 static void make_id(u_char *id, ngx_uint_t n);
@@ -37,6 +39,8 @@ main(void)
     for (i = 0; i < ROOM; i++) {
         test_lost(i);
     }
+
+    test_forget();
 
     return done_testing();
 }
@@ -99,6 +103,50 @@ test_lost(ngx_uint_t n)
     }
 
     ok(used == 0, "copy %d: no memory is lost", (int) n);
+
+    ngx_free(local);
+}
+
+
+static void
+test_forget(void)
+{
+    u_char               id[NGX_MCDS_LOCAL_ID];
+    ngx_mcds_local_t    *local;
+    ngx_mcds_item_id_t   item_id;
+
+    used = 0;
+    pool.end = (u_char *) &pool + 1024 * 1024;
+
+    local = ngx_mcds_local_create(&pool);
+    ngx_mcds_local_attach(local, &pool);
+
+    ngx_memzero(&item_id, sizeof(ngx_mcds_item_id_t));
+
+    /* the copy is of the item with a CAS of 1 */
+
+    ngx_current_msec = 1000;
+    make_id(id, 0);
+    (void) put(0);
+
+    item_id.cas = 2;
+    ngx_mcds_local_forget(id, &item_id, 1000);
+
+    ok(there(0), "forget: a copy that came after the question stays");
+
+    item_id.cas = 1;
+    ngx_mcds_local_forget(id, &item_id, 1001);
+
+    ok(there(0), "forget: a copy of the same item stays");
+
+    item_id.cas = 2;
+    ngx_mcds_local_forget(id, &item_id, 1001);
+
+    ok(!there(0) && used == 0, "forget: a copy of another item is dropped");
+
+    ngx_mcds_local_forget(id, &item_id, 1001);
+
+    ok(!there(0), "forget: without a copy there is nothing to do");
 
     ngx_free(local);
 }

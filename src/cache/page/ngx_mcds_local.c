@@ -74,13 +74,6 @@ ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
 }
 
 
-ngx_uint_t
-ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b)
-{
-    return a->cas && a->cas == b->cas && a->flags == b->flags;
-}
-
-
 void
 ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key)
 {
@@ -253,6 +246,31 @@ ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
     (void) ngx_atomic_fetch_add(
                           &ngx_mcds_local->purges[ngx_mcds_local_place(key)],
                           1);
+}
+
+
+void
+ngx_mcds_local_forget(u_char *id, ngx_mcds_item_id_t *item_id, uint64_t asked)
+{
+    ngx_mcds_kept_snapshot_t  *snapshot, **link;
+
+    if (ngx_mcds_local == NULL) {
+        return;
+    }
+
+    ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+    link = ngx_mcds_local_find(ngx_mcds_local, id);
+    snapshot = *link;
+
+    if (snapshot
+        && snapshot->stored < asked
+        && !ngx_mcds_item_id_same(&snapshot->item_id, item_id))
+    {
+        ngx_mcds_local_drop(ngx_mcds_local_pool, link);
+    }
+
+    ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
 }
 
 

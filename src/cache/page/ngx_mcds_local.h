@@ -114,7 +114,11 @@ typedef struct {
  * version of an item.
  */
 
-ngx_uint_t ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b);
+static ngx_inline ngx_uint_t
+ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b)
+{
+    return a->cas && a->cas == b->cas && a->flags == b->flags;
+}
 
 
 /*
@@ -223,6 +227,17 @@ ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);
 
 void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
     ngx_uint_t forget);
+
+
+/*
+ * Drops a page's copy from shared memory (mcds_zone) because memcached has
+ * another version of the page, the one with the id item_id.  A copy that was
+ * stored there at the time "asked", when memcached was asked, or later, stays:
+ * it may be a newer version.
+ */
+
+void ngx_mcds_local_forget(u_char *id, ngx_mcds_item_id_t *item_id,
+    uint64_t asked);
 
 
 /*

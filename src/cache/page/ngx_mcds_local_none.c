@@ -30,13 +30,6 @@ ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
 }
 
 
-ngx_uint_t
-ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b)
-{
-    return a->cas && a->cas == b->cas && a->flags == b->flags;
-}
-
-
 void
 ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key)
 {
@@ -105,6 +98,13 @@ ngx_mcds_local_purges(ngx_uint_t place)
 
 void
 ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
+{
+    /* void */
+}
+
+
+void
+ngx_mcds_local_forget(u_char *id, ngx_mcds_item_id_t *item_id, uint64_t asked)
 {
     /* void */
 }

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_page_build.h"
+#include "ngx_mcds_page_local.h"
 #include "ngx_mcds_body.h"
 
 
@@ -145,6 +146,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     page->page_rc = NGX_MCDS_BUSY;
     page->page_cas = 0;
     page->purges = ngx_mcds_local_purges(page->place);
+    page->asked = ngx_mcds_clock(ngx_current_msec);
 
     page->page_op.handler = ngx_mcds_page_asked;
     page->page_op.data = page;
@@ -177,6 +179,8 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
     }
 
     if (page->snapshot && page->snapshot->entry.kind == NGX_MCDS_ENTRY_PURGED) {
+        ngx_mcds_page_drop_all(page, &page->snapshot->item_id, page->asked);
+
         ngx_mcds_snapshot_unref(page->snapshot);
         page->snapshot = NULL;
     }

@@ -121,7 +121,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
         }
 
         ngx_mcds_page_rest(page);
-        ngx_mcds_page_keep(page, snapshot, page->purges);
+        ngx_mcds_page_keep(page, snapshot, page->purges, page->asked);
         ngx_mcds_page_found(page, snapshot);
         ngx_mcds_snapshot_unref(snapshot);
         break;

@@ -209,6 +209,7 @@ ngx_mcds_store_create(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
     store->ttl = storing->ttl;
     store->rc = NGX_MCDS_BUSY;
     store->purges = ngx_mcds_local_purges(page->place);
+    store->since = ngx_mcds_clock(ngx_current_msec);
     ngx_mcds_page_ref(page);
 
     return store;

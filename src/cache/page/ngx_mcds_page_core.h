@@ -161,6 +161,9 @@ struct ngx_mcds_page_s {
     ngx_atomic_uint_t      mine_purges;
     ngx_atomic_uint_t      purges;     /* the purge counter when the page was
                                           read, or its build began */
+    uint64_t               asked;      /* time when memcached was last asked
+                                          for the page while requests waited
+                                          for the page or its lock */
     ngx_uint_t             place;      /* index of the purge counter, which the
                                           page shares with other pages */
 

@@ -59,17 +59,45 @@ ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot)
 
 void
 ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
-    ngx_atomic_uint_t purges)
+    ngx_atomic_uint_t purges, uint64_t asked)
 {
-    if (ngx_mcds_page_hold(page, snapshot, purges) == NGX_OK) {
+    switch (ngx_mcds_page_hold(page, snapshot, purges)) {
+
+    case NGX_OK:
         ngx_mcds_page_put(page, snapshot);
+        break;
+
+    case NGX_DECLINED:
+        ngx_mcds_page_drop_all(page, &snapshot->item_id, asked);
+        break;
+
+    default: /* NGX_DONE: this worker had the copy before */
+        break;
+    }
+}
+
+
+void
+ngx_mcds_page_drop_all(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id,
+    uint64_t asked)
+{
+    ngx_mcds_page_drop(page);
+
+    /*
+     * only a version that memcached has excludes the copy in shared memory
+     * (mcds_zone), not one that was built here and not stored
+     */
+
+    if (page->local && item_id->cas) {
+        ngx_mcds_local_forget(ngx_mcds_page_id(page), item_id, asked);
     }
 }
 
 
 /*
- * Keeps a copy of a page in this worker alone.  Returns NGX_DECLINED if the
- * page is not kept, or if this worker had the copy before.
+ * Keeps a copy of a page in this worker alone.  Returns NGX_DECLINED if no
+ * copies are kept of this version of the page, and NGX_DONE if this worker had
+ * the copy before.
  */
 
 static ngx_int_t
@@ -96,7 +124,7 @@ ngx_mcds_page_hold(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
     page->mine_purges = purges;
 
     if (page->mine == snapshot) {
-        return NGX_DECLINED;
+        return NGX_DONE;
     }
 
     ngx_mcds_page_drop(page);

@@ -28,11 +28,24 @@
  * Keeps a copy of a page in this worker, and puts it into the shared memory
  * zone (mcds_zone).  "purges" is the page's purge counter when memcached was
  * asked for the copied page; if the page was purged since then, the zone does
- * not get the copy.
+ * not get the copy.  If no copies are kept of this version of the page, for
+ * example because it says that the page was deleted, older copies are dropped,
+ * see ngx_mcds_page_drop_all(); "asked" is the time when memcached was asked.
  */
 
 void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
-    ngx_atomic_uint_t purges);
+    ngx_atomic_uint_t purges, uint64_t asked);
+
+
+/*
+ * Drops the copies of a page in this worker and in the shared memory zone
+ * (mcds_zone), as memcached has another version of the page, the one with the
+ * id item_id.  A copy that the zone got at the time "asked", when memcached was
+ * asked, or later, stays.
+ */
+
+void ngx_mcds_page_drop_all(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id,
+    uint64_t asked);
 
 
 /*

@@ -109,6 +109,7 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
          */
 
         read->purges = ngx_mcds_local_purges(page->place);
+        read->asked = ngx_mcds_clock(ngx_current_msec);
         read->whole = (!page->local || ngx_mcds_page_kept(page, NULL) == NULL);
 
         ngx_mcds_page_request(page, &req, NGX_MCDS_CAS|NGX_MCDS_FLAGS
@@ -155,7 +156,8 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 
         if (read->snapshot) {
             outcome = NGX_MCDS_PAGE_FOUND;
-            ngx_mcds_page_keep(page, read->snapshot, read->purges);
+            ngx_mcds_page_keep(page, read->snapshot, read->purges,
+                               read->asked);
 
             if (read->snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
                 ngx_mcds_page_confirmed(page, read->purges);

@@ -32,6 +32,7 @@ struct ngx_mcds_read_s {
     ngx_mcds_op_t         op;
     ngx_atomic_uint_t     purges;      /* the page's purge counter when the
                                           read was sent to memcached */
+    uint64_t              asked;       /* time when the read was sent */
     unsigned              whole:1;     /* the read asks for the page's value,
                                           not only for its CAS */
 };

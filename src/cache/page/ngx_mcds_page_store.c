@@ -239,7 +239,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
             ngx_mcds_page_remember(store->page, snapshot);
 
         } else {
-            ngx_mcds_page_keep(store->page, snapshot, store->purges);
+            ngx_mcds_page_keep(store->page, snapshot, store->purges, 0);
         }
 
         break;
@@ -572,17 +572,17 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 
     page = store->page;
 
+    ngx_mcds_store_item_id(store, &item_id, cas);
+
     if (!page->local || ngx_mcds_body_apart(&store->snapshot->entry)) {
-        ngx_mcds_page_drop(page);
+        ngx_mcds_page_drop_all(page, &item_id, store->since);
         return;
     }
-
-    ngx_mcds_store_item_id(store, &item_id, cas);
 
     snapshot = ngx_mcds_snapshot_create(page, store->snapshot->value, &item_id);
 
     if (snapshot) {
-        ngx_mcds_page_keep(page, snapshot, store->purges);
+        ngx_mcds_page_keep(page, snapshot, store->purges, store->since);
         ngx_mcds_snapshot_unref(snapshot);
     }
 }

@@ -43,6 +43,7 @@ typedef struct {
                                           is replaced */
     ngx_atomic_uint_t     purges;      /* the page's purge counter before the
                                           page was built */
+    uint64_t              since;       /* time when the store began */
     uint32_t              ttl;
     ngx_uint_t            tries;       /* how often it was tried, with a test
                                           value (zeros), whether memcached
