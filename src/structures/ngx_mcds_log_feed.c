@@ -21,6 +21,12 @@
  */
 #define NGX_MCDS_LOG_UNSETTLED    100000
 
+/*
+ * the maximum number of items in a row, of a chunk (time interval) of a log,
+ * whose server fails and behind which a worker looks for further items
+ */
+#define NGX_MCDS_LOG_SKIP         16
+
 
 typedef struct {
     uint64_t                  cas;
@@ -71,7 +77,7 @@ struct ngx_mcds_log_feed_s {
     ngx_uint_t                rc;        /* result of the current look for new
                                             lines of the log */
     unsigned                  ready:1;   /* the first look for new lines of the
-                                            log is complete */
+                                            log has ended */
 };
 
 
@@ -105,6 +111,7 @@ static void ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed);
 static ngx_int_t ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
     ngx_mcds_log_batch_t *batch);
 static ngx_uint_t ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed);
+static void ngx_mcds_log_set_ready(ngx_mcds_log_feed_t *feed);
 static ngx_int_t ngx_mcds_log_read_part(ngx_mcds_log_feed_t *feed,
     ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part);
 static void ngx_mcds_log_tell(ngx_mcds_log_feed_t *feed,
@@ -293,9 +300,12 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
     range.first = now - NGX_MCDS_LOG_LATE;
     range.last = now;
 
-    /* the clock may have been set back since the feed was created */
+    if (feed->since > now) {
 
-    feed->since = ngx_min(feed->since, range.first);
+        /* the clock was set back since the feed was created */
+
+        feed->since = range.first;
+    }
 
     (void) ngx_mcds_log_chunks(feed->log, &range, now, &first, &last);
 
@@ -395,8 +405,9 @@ ngx_mcds_log_ask_part(ngx_mcds_log_feed_t *feed, ngx_mcds_log_chunk_t *chunk,
 static void
 ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_log_ask_t   *ask;
-    ngx_mcds_log_feed_t  *feed;
+    ngx_mcds_log_ask_t    *ask;
+    ngx_mcds_log_feed_t   *feed;
+    ngx_mcds_log_chunk_t  *chunk;
 
     ask = data;
     feed = ask->feed;
@@ -407,6 +418,21 @@ ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result)
 
     } else if (result->rc != NGX_MCDS_NOT_FOUND) {
         feed->rc = result->rc;
+
+        chunk = ask->chunk;
+
+        if (!ask->whole
+            && ask->part >= chunk->nparts
+            && ask->part < chunk->nparts + NGX_MCDS_LOG_SKIP
+            && ask->part + 1 < NGX_MCDS_LOG_PARTS)
+        {
+            /*
+             * the server of this item of the log may be down; the next item may
+             * be on another one
+             */
+
+            ngx_mcds_log_ask_part(feed, chunk, ask->part + 1, 0);
+        }
     }
 
     ngx_free(ask);
@@ -470,7 +496,8 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
 
 /*
  * Returns the entry for item number "part" of a chunk, a time interval of the
- * log; creates the entry if there is none yet.  NULL if out of memory.
+ * log; creates the entry, and those before it, if there are none yet.  NULL if
+ * out of memory.
  */
 
 static ngx_mcds_log_part_t *
@@ -479,13 +506,9 @@ ngx_mcds_log_part(ngx_mcds_log_chunk_t *chunk, ngx_uint_t part)
     ngx_uint_t            max;
     ngx_mcds_log_part_t  *parts;
 
-    if (part < chunk->nparts) {
-        return &chunk->parts[part];
-    }
+    if (part >= chunk->max) {
 
-    if (part == chunk->max) {
-
-        max = chunk->max ? 2 * chunk->max : 4;
+        max = ngx_max(2 * chunk->max, part + 4);
 
         parts = ngx_calloc(max * sizeof(ngx_mcds_log_part_t), ngx_cycle->log);
         if (parts == NULL) {
@@ -502,7 +525,7 @@ ngx_mcds_log_part(ngx_mcds_log_chunk_t *chunk, ngx_uint_t part)
         chunk->max = max;
     }
 
-    chunk->nparts++;
+    chunk->nparts = ngx_max(chunk->nparts, part + 1);
 
     return &chunk->parts[part];
 }
@@ -528,7 +551,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
     n = ngx_mcds_log_settle(feed);
 
     if (n == 0) {
-        feed->ready |= (feed->rc == NGX_MCDS_OK);
+        ngx_mcds_log_set_ready(feed);
         return;
     }
 
@@ -557,7 +580,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
         ngx_mcds_log_tell(feed, batch);
     }
 
-    feed->ready |= (feed->rc == NGX_MCDS_OK);
+    ngx_mcds_log_set_ready(feed);
 
     ngx_mcds_log_batch_unref(batch);
 }
@@ -644,6 +667,27 @@ ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)
     }
 
     return n;
+}
+
+
+/*
+ * Called when a look for new lines of the log has ended: from now on, the
+ * followers get the lines that looks find.  Old lines that the first look has
+ * missed, as a server was down, are found by a later look, but are not new.
+ */
+
+static void
+ngx_mcds_log_set_ready(ngx_mcds_log_feed_t *feed)
+{
+    if (feed->ready) {
+        return;
+    }
+
+    if (feed->rc != NGX_MCDS_OK) {
+        feed->since = ngx_max(feed->since, feed->settled + 1);
+    }
+
+    feed->ready = 1;
 }
 
 

@@ -63,8 +63,8 @@ void ngx_mcds_log_leave(ngx_mcds_log_follower_t *follower);
 
 
 /*
- * Returns 1 if the first look for new lines of the follower's log is complete,
- * which tells old lines of the log from new ones.
+ * Returns 1 if the first look for new lines of the follower's log has ended,
+ * even in a failure: it tells old lines of the log from new ones.
  */
 
 ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);

@@ -43,6 +43,13 @@
  */
 #define NGX_HTTP_MCDS_FOLLOW_BEAT     15000
 
+/*
+ * milliseconds before a failed read of older log lines is repeated: the first
+ * pause, which doubles with each further failure, and the longest one
+ */
+#define NGX_HTTP_MCDS_FOLLOW_PAUSE    1000
+#define NGX_HTTP_MCDS_FOLLOW_PAUSES   4000
+
 
 typedef enum {
     NGX_HTTP_MCDS_FOLLOW_WAITING = 0,
@@ -60,6 +67,11 @@ typedef struct {
     ngx_uint_t                state;
     ngx_uint_t                past;       /* 1: the client wants log lines from
                                              before its request, too */
+    ngx_msec_t                failed;     /* when the last read of older log
+                                             lines failed */
+    ngx_msec_t                pause;      /* ms after "failed" until the read of
+                                             older log lines is repeated; 0: the
+                                             last read has not failed */
 
     ngx_mcds_log_batch_t     *batches[NGX_HTTP_MCDS_FOLLOW_QUEUE];
     ngx_uint_t                nbatches;
@@ -97,6 +109,7 @@ static ngx_int_t ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_batch_t *batch);
 static void ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events);
+static ngx_uint_t ngx_http_mcds_follow_again(ngx_http_mcds_follow_t *follow);
 static ngx_int_t ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_events_t *events);
 static ngx_int_t ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow);
@@ -364,8 +377,9 @@ ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
         return NGX_DONE;
     }
 
-    if (rc != follow->rc && follow->state != NGX_HTTP_MCDS_FOLLOW_READING) {
-
+    if (rc != follow->rc
+        && (follow->state != NGX_HTTP_MCDS_FOLLOW_READING || follow->pause))
+    {
         follow->rc = rc;
 
         if (rc != NGX_MCDS_OK) {
@@ -393,9 +407,20 @@ ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
 
     if (follow->state == NGX_HTTP_MCDS_FOLLOW_READING
         && follow->read == NULL
+        && ngx_current_msec - follow->failed >= follow->pause
         && ngx_http_mcds_log_out_pending(&follow->out)
            <= NGX_HTTP_MCDS_FOLLOW_PENDING)
     {
+        if (follow->pause && follow->nbatches == 0) {
+
+            /*
+             * no new log line came since the read that failed: the read that
+             * repeats it may return what is written late meanwhile
+             */
+
+            follow->range.last = ngx_mcds_log_settled(&follow->follower);
+        }
+
         follow->read = ngx_mcds_log_read(&follow->log->log, &follow->range,
                                          ngx_mcds_now(),
                                          ngx_http_mcds_follow_past, follow);
@@ -475,37 +500,28 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
         ngx_http_mcds_stat_failed(follow->log->log.stat, rc);
     }
 
-    if (rc != NGX_MCDS_OK && rc != NGX_MCDS_TOO_LARGE) {
+    if (rc == NGX_MCDS_OK) {
+        follow->pause = 0;
+        result = ngx_http_mcds_follow_join(follow, events);
+
+    } else {
+
+        if (rc != NGX_MCDS_TOO_LARGE && ngx_http_mcds_follow_again(follow)) {
+            return;
+        }
 
         /*
-         * the read of older log lines has failed and will be repeated: the new
-         * lines in the queue will be among the older lines then, so they are
-         * dropped here
+         * the older log lines would be too large at another read, too, or
+         * several reads have failed: the client gets the new lines without them
          */
 
-        ngx_http_mcds_follow_unqueue(follow);
-
-        follow->dropped = 0;
-        follow->state = NGX_HTTP_MCDS_FOLLOW_WAITING;
-        return;
-    }
-
-    if (rc == NGX_MCDS_TOO_LARGE) {
-
-        /*
-         * the older log lines would be too large at another read, too: the
-         * client gets the new lines without them
-         */
-
-        result = ngx_http_mcds_follow_say(follow,
-                                     ": older lines are too large to read ", 0);
+        result = ngx_http_mcds_follow_say(follow, (rc == NGX_MCDS_TOO_LARGE)
+                                     ? ": older lines are too large to read "
+                                     : ": older lines cannot be read ", 0);
 
         if (result == NGX_OK) {
             result = ngx_http_mcds_follow_live(follow);
         }
-
-    } else {
-        result = ngx_http_mcds_follow_join(follow, events);
     }
 
     if (result != NGX_OK) {
@@ -514,6 +530,27 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
     }
 
     ngx_http_run_posted_requests(c);
+}
+
+
+/*
+ * Called when a read of older log lines has failed.  Returns 1 if the read is
+ * to be repeated, after a pause; 0 if several reads in a row have failed and
+ * new lines are queued, which would have to wait for the older ones.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_follow_again(ngx_http_mcds_follow_t *follow)
+{
+    if (follow->pause == NGX_HTTP_MCDS_FOLLOW_PAUSES && follow->nbatches) {
+        return 0;
+    }
+
+    follow->failed = ngx_current_msec;
+    follow->pause = ngx_max(follow->pause * 2, NGX_HTTP_MCDS_FOLLOW_PAUSE);
+    follow->pause = ngx_min(follow->pause, NGX_HTTP_MCDS_FOLLOW_PAUSES);
+
+    return 1;
 }
 
 
