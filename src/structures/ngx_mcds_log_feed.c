@@ -27,6 +27,13 @@
  */
 #define NGX_MCDS_LOG_SKIP         16
 
+/*
+ * the number of chunks (time intervals) of a log before and after those that
+ * can get new lines, whose lines a worker knows as read: the clock may be set
+ * back into them, or ahead again
+ */
+#define NGX_MCDS_LOG_AROUND       16
+
 
 typedef struct {
     uint64_t                  cas;
@@ -57,7 +64,8 @@ struct ngx_mcds_log_feed_s {
     ngx_mcds_log_t           *log;
     ngx_queue_t               followers;
     ngx_queue_t               chunks;    /* chunks of the log, time intervals,
-                                            the oldest one first */
+                                            the oldest one first, without a
+                                            gap */
     ngx_event_t               event;
     ngx_mcds_log_batch_t     *batch;     /* new lines of the log that are held
                                             back until no earlier line is to
@@ -96,9 +104,9 @@ typedef struct {
 static ngx_mcds_log_feed_t *ngx_mcds_log_get_feed(ngx_mcds_log_t *log);
 static void ngx_mcds_log_tick(ngx_event_t *ev);
 static void ngx_mcds_log_look(ngx_mcds_log_feed_t *feed);
-static ngx_int_t ngx_mcds_log_window(ngx_mcds_log_feed_t *feed);
-static ngx_mcds_log_chunk_t *ngx_mcds_log_new_chunk(
-    ngx_mcds_log_feed_t *feed, uint64_t chunk);
+static ngx_int_t ngx_mcds_log_window(ngx_mcds_log_feed_t *feed,
+    uint64_t *first, uint64_t *last);
+static ngx_mcds_log_chunk_t *ngx_mcds_log_new_chunk(uint64_t number);
 static void ngx_mcds_log_free_chunk(ngx_mcds_log_chunk_t *chunk);
 static void ngx_mcds_log_ask_part(ngx_mcds_log_feed_t *feed,
     ngx_mcds_log_chunk_t *chunk, ngx_uint_t part, ngx_uint_t whole);
@@ -244,6 +252,7 @@ ngx_mcds_log_tick(ngx_event_t *ev)
 static void
 ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
 {
+    uint64_t               first, last;
     ngx_uint_t             i;
     ngx_queue_t           *q;
     ngx_mcds_log_chunk_t  *chunk;
@@ -256,7 +265,7 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
 
     feed->rc = NGX_MCDS_OK;
 
-    if (ngx_mcds_log_window(feed) != NGX_OK) {
+    if (ngx_mcds_log_window(feed, &first, &last) != NGX_OK) {
         feed->rc = NGX_MCDS_BUSY;
         return;
     }
@@ -272,6 +281,10 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
     {
         chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
 
+        if (chunk->chunk < first || chunk->chunk > last) {
+            continue;
+        }
+
         for (i = 0; i <= chunk->nparts && i < NGX_MCDS_LOG_PARTS; i++) {
             ngx_mcds_log_ask_part(feed, chunk, i, 0);
         }
@@ -280,15 +293,15 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
 
 
 /*
- * Moves the feed's window, the chunks (time intervals of the log) that can get
- * new lines, to the present time: frees the chunks outside of it, and adds the
- * missing ones.
+ * Sets *first and *last to the numbers of the first and the last chunk (time
+ * interval of the log) that can get new lines at the present time; adds those
+ * that the feed does not have, and frees the chunks far outside of them.
  */
 
 static ngx_int_t
-ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
+ngx_mcds_log_window(ngx_mcds_log_feed_t *feed, uint64_t *first, uint64_t *last)
 {
-    uint64_t               now, first, last;
+    uint64_t               now, number;
     ngx_queue_t           *q;
     ngx_mcds_log_chunk_t  *chunk;
     ngx_mcds_log_range_t   range;
@@ -307,35 +320,67 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
         feed->since = range.first;
     }
 
-    (void) ngx_mcds_log_chunks(feed->log, &range, now, &first, &last);
+    (void) ngx_mcds_log_chunks(feed->log, &range, now, first, last);
 
     while (!ngx_queue_empty(&feed->chunks)) {
 
         q = ngx_queue_head(&feed->chunks);
         chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
 
-        /*
-         * a time interval of the log (chunk) may also be in the future, if the
-         * clock was set back
-         */
-
-        if (chunk->chunk >= first && chunk->chunk <= last) {
+        if (chunk->chunk + NGX_MCDS_LOG_AROUND >= *first) {
             break;
         }
 
         ngx_mcds_log_free_chunk(chunk);
     }
 
-    if (!ngx_queue_empty(&feed->chunks)) {
+    /*
+     * a time interval of the log (chunk) may also be in the future, if the
+     * clock was set back
+     */
+
+    while (!ngx_queue_empty(&feed->chunks)) {
+
         q = ngx_queue_last(&feed->chunks);
         chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
-        first = chunk->chunk + 1;
+
+        if (chunk->chunk <= *last + NGX_MCDS_LOG_AROUND) {
+            break;
+        }
+
+        ngx_mcds_log_free_chunk(chunk);
     }
 
-    for ( /* void */ ; first <= last; first++) {
-        if (ngx_mcds_log_new_chunk(feed, first) == NULL) {
+    number = *first;
+
+    if (!ngx_queue_empty(&feed->chunks)) {
+
+        q = ngx_queue_head(&feed->chunks);
+        chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
+
+        for (number = chunk->chunk; number > *first; number--) {
+
+            chunk = ngx_mcds_log_new_chunk(number - 1);
+            if (chunk == NULL) {
+                return NGX_ERROR;
+            }
+
+            ngx_queue_insert_head(&feed->chunks, &chunk->queue);
+        }
+
+        q = ngx_queue_last(&feed->chunks);
+        chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
+        number = chunk->chunk + 1;
+    }
+
+    for ( /* void */ ; number <= *last; number++) {
+
+        chunk = ngx_mcds_log_new_chunk(number);
+        if (chunk == NULL) {
             return NGX_ERROR;
         }
+
+        ngx_queue_insert_tail(&feed->chunks, &chunk->queue);
     }
 
     return NGX_OK;
@@ -343,7 +388,7 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
 
 
 static ngx_mcds_log_chunk_t *
-ngx_mcds_log_new_chunk(ngx_mcds_log_feed_t *feed, uint64_t number)
+ngx_mcds_log_new_chunk(uint64_t number)
 {
     ngx_mcds_log_chunk_t  *chunk;
 
@@ -353,7 +398,6 @@ ngx_mcds_log_new_chunk(ngx_mcds_log_feed_t *feed, uint64_t number)
     }
 
     chunk->chunk = number;
-    ngx_queue_insert_tail(&feed->chunks, &chunk->queue);
 
     return chunk;
 }
