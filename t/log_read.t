@@ -250,9 +250,14 @@ is(scalar(keys %{{ map { $_->{read} => 1 } @asked }}), 1, 'in one read');
 
 $f->mark();
 $h->get('/fake?last=0');
-@asked = map { $_->{key} =~ /^log:(\d+)/ } grep { $_->{cmd} eq 'mg' }
-    $f->log();
+@asked = grep { $_->{cmd} eq 'mg' } $f->log();
+
+my %reads = map { $_->{read} => 1 } @asked;
+
+@asked = map { $_->{key} =~ /^log:(\d+)/ } @asked;
 cmp_ok(scalar(@asked), '<=', 2 * 32, 'not more than there are');
+cmp_ok(scalar(@asked), '>=', 2 * 30, 'all that there are');
+cmp_ok(scalar(keys %reads), '<=', 6, 'in few reads');
 cmp_ok((sort @asked)[0], '>=', $now / 10_000 - 30, 'none that has ended');
 
 

@@ -4,7 +4,8 @@
  *
  * Reads of a log.  Chunks (time intervals) are read in parallel; their lines
  * are collected in the order of time, or from the newest one back, until there
- * are enough lines.  The number of items of a chunk is unknown: the first two
+ * are enough lines.  As the first chunks may have enough, two are read, then
+ * four, and so on.  The number of items of a chunk is unknown: the first two
  * are read, then as many again if the last of them exists, and so on.
  */
 
@@ -16,7 +17,11 @@
 #include "ngx_mcds_log_read.h"
 
 
-/* the number of chunks (time intervals) of a log that are read in parallel */
+/*
+ * the number of chunks (time intervals) of a log that are read in parallel: at
+ * first, and at most
+ */
+#define NGX_MCDS_LOG_BEGIN        2
 #define NGX_MCDS_LOG_WINDOW       32
 
 /*
@@ -66,6 +71,8 @@ struct ngx_mcds_log_read_s {
     ngx_uint_t                nslots;
     ngx_uint_t                begun;
     ngx_uint_t                done;
+    ngx_uint_t                window;    /* number of chunks, time intervals of
+                                            the log, to read in parallel */
 
     ngx_array_t               values;    /* values of the log's items that have
                                             the lines, ngx_mcds_value_t * */
@@ -83,6 +90,7 @@ struct ngx_mcds_log_read_s {
 static ngx_int_t ngx_mcds_log_slots(ngx_mcds_log_read_t *read, uint64_t now);
 static void ngx_mcds_log_event(ngx_event_t *ev);
 static void ngx_mcds_log_go_on(ngx_mcds_log_read_t *read);
+static void ngx_mcds_log_begin_slots(ngx_mcds_log_read_t *read);
 static void ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot);
 static ngx_mcds_log_item_t *ngx_mcds_log_item_get(ngx_mcds_log_read_t *read);
 static void ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result);
@@ -117,6 +125,7 @@ ngx_mcds_log_read(ngx_mcds_log_t *log, ngx_mcds_log_range_t *range,
     read->range = *range;
     read->handler = handler;
     read->data = data;
+    read->window = NGX_MCDS_LOG_BEGIN;
 
     ngx_queue_init(&read->items);
     ngx_queue_init(&read->spare);
@@ -197,12 +206,7 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
            && read->done < read->nslots
            && read->lines < read->range.limit)
     {
-        while (read->rc == NGX_MCDS_OK
-               && read->begun < read->nslots
-               && read->begun < read->done + NGX_MCDS_LOG_WINDOW)
-        {
-            ngx_mcds_log_ask(&read->slots[read->begun++]);
-        }
+        ngx_mcds_log_begin_slots(read);
 
         slot = &read->slots[read->done];
 
@@ -224,6 +228,36 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
 
     if (ngx_queue_empty(&read->items)) {
         ngx_mcds_log_finish(read);
+    }
+}
+
+
+/*
+ * Begins to read further chunks, time intervals of the log.  Until the maximum
+ * number of chunks is read in parallel, all chunks that were begun must have
+ * been read, with too few lines, before further ones are begun, twice as many.
+ */
+
+static void
+ngx_mcds_log_begin_slots(ngx_mcds_log_read_t *read)
+{
+    ngx_uint_t  end;
+
+    if (read->window < NGX_MCDS_LOG_WINDOW) {
+
+        if (read->begun > read->done) {
+            return;
+        }
+
+        if (read->begun) {
+            read->window *= 2;
+        }
+    }
+
+    end = ngx_min(read->done + read->window, read->nslots);
+
+    while (read->rc == NGX_MCDS_OK && read->begun < end) {
+        ngx_mcds_log_ask(&read->slots[read->begun++]);
     }
 }
 
