@@ -96,7 +96,7 @@ http {
             try_files /none @purged;
         }
         location @purged {
-            mcds_purge_api method=PURGE;
+            mcds_purge_api method=PURGE $http_x_purge;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /purged/ {
@@ -215,6 +215,8 @@ is($h->get('/purged/a', method => 'PURGE')->status(), 200, 'purged');
 for my $uri ('/tried/a', '/tried/unsafe/a') {
     fill($uri);
     is($h->get($uri, method => 'PURGE')->status(), 200, "$uri: purged");
+    is($h->get($uri, headers => ['X-Purge' => 1])->status(), 200,
+        "$uri: purged by GET");
 }
 
 # the arrows

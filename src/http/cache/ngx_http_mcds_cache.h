@@ -613,6 +613,13 @@ ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
+ * Call this when memcached has sent all replies about a lookup whose page the
+ * request does not use: drops all that the lookup has found.
+ */
+
+void ngx_http_mcds_cache_unasked(ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
  * Call this when the origin has redirected the request r to another location,
  * as with X-Accel-Redirect: ends the build of the page by r, as the response is
  * not the page, and prepares the lookup of that location's page, if one is

@@ -33,6 +33,8 @@ static ngx_int_t ngx_http_mcds_phase_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_phase_prepare(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_phase_first(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
+static ngx_uint_t ngx_http_mcds_phase_may_purge(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_phase_purge(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_phase_start(ngx_http_request_t *r,
@@ -132,18 +134,60 @@ ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
      * location
      */
 
-    if (!r->post_action
-        && (ctx == NULL
-            || ctx->state == NGX_HTTP_MCDS_STATE_START
-            || ((ctx->state == NGX_HTTP_MCDS_STATE_BYPASS
-                 || ctx->state == NGX_HTTP_MCDS_STATE_INVALIDATE)
-                && !ngx_http_mcds_is_accel(r)))
-        && ngx_http_mcds_purge_asked(r, ccf))
+    if (r->post_action
+        || !ngx_http_mcds_phase_may_purge(r, ctx)
+        || !ngx_http_mcds_purge_asked(r, ccf))
     {
-        return ngx_http_mcds_phase_purge(r, NULL, ccf);
+        return NGX_DECLINED;
     }
 
-    return NGX_DECLINED;
+    if (ctx && ctx->state == NGX_HTTP_MCDS_STATE_LOOKUP) {
+
+        /*
+         * another location has asked memcached for the page, since it did not
+         * know the request for a purge request: the purge begins when memcached
+         * has replied
+         */
+
+        if (task->waiting) {
+            return ngx_http_mcds_task_suspend(r, task);
+        }
+
+        ngx_http_mcds_cache_unasked(ctx);
+    }
+
+    return ngx_http_mcds_phase_purge(r, NULL, ccf);
+}
+
+
+/*
+ * returns 1 if the request has come to its location in a way on which it may
+ * still become a purge request: no page is chosen, and no origin was asked
+ */
+
+static ngx_uint_t
+ngx_http_mcds_phase_may_purge(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    if (ctx == NULL) {
+        return 1;
+    }
+
+    switch (ctx->state) {
+
+    case NGX_HTTP_MCDS_STATE_START:
+        return 1;
+
+    case NGX_HTTP_MCDS_STATE_BYPASS:
+    case NGX_HTTP_MCDS_STATE_INVALIDATE:
+        return !ngx_http_mcds_is_accel(r);
+
+    case NGX_HTTP_MCDS_STATE_LOOKUP:
+        return !ctx->routed && !ngx_http_mcds_is_accel(r);
+
+    default:
+        return 0;
+    }
 }
 
 

@@ -385,19 +385,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
                ? NGX_AGAIN : NGX_ERROR;
     }
 
-    ngx_http_mcds_cache_forget(ctx);
-
-    /*
-     * the replies of memcached about tags belong to the page that was looked
-     * up before, not to the page that is looked up now
-     */
-
-    if (ctx->tags) {
-        ngx_http_mcds_tagging->free(ctx->tags);
-        ctx->tags = NULL;
-    }
-
-    ctx->purges = 0;
+    ngx_http_mcds_cache_unasked(ctx);
 
     ctx->key = key;
 
@@ -444,6 +432,25 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
     ctx->vary.turns = 0;
     ctx->behind = 0;
     ctx->rerouted = 0;
+}
+
+
+void
+ngx_http_mcds_cache_unasked(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_http_mcds_cache_forget(ctx);
+
+    /*
+     * the replies of memcached about tags belong to the page that was looked
+     * up before, not to the page that is looked up or purged next
+     */
+
+    if (ctx->tags) {
+        ngx_http_mcds_tagging->free(ctx->tags);
+        ctx->tags = NULL;
+    }
+
+    ctx->purges = 0;
 }
 
 

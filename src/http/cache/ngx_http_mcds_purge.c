@@ -179,6 +179,7 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
      */
 
     ctx->invalidate = 0;
+    ctx->replace = 0;
     ctx->status = NGX_HTTP_MCDS_NONE;
     ctx->reason = NGX_MCDS_REASON_NONE;
 

@@ -38,8 +38,8 @@
  *   BYPASS -----> PURGE | LOOKUP | INVALIDATE
  *   INVALIDATE -> PURGE
  *   PURGE ------> WAIT
- *   LOOKUP -----> FORK | COUNT_USES | WAIT | STORE | PASS | SERVE | REFUSE
- *                 | FAILED
+ *   LOOKUP -----> PURGE | FORK | COUNT_USES | WAIT | STORE | PASS | SERVE
+ *                 | REFUSE | FAILED
  *   FORK -------> LOOKUP | FAILED
  *   COUNT_USES -> WAIT | STORE | PASS | FAILED
  *   WAIT -------> LOOKUP | FILL | STORE | PASS | SERVE | OWN | REFUSE | FAILED
