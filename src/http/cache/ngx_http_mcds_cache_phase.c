@@ -288,6 +288,21 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
         return ngx_http_mcds_phase_again(r, ctx);
     }
 
+    /*
+     * the location of an unsafe request may have "mcds_cache_invalidate off",
+     * and the location that responds another argument
+     */
+
+    if (ctx->state == NGX_HTTP_MCDS_STATE_BYPASS
+        && r->content_handler
+        && !r->post_action
+        && !ngx_http_mcds_is_accel(r)
+        && !ngx_http_mcds_is_error_page(r)
+        && ngx_http_mcds_invalidate_arrive(r, ctx) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     return NGX_OK;
 }
 

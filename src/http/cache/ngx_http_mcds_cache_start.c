@@ -62,7 +62,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
      */
 
     if (ngx_http_mcds_key_host(r) != NGX_OK
-        || ngx_http_mcds_invalidate_start(r, ctx) != NGX_OK)
+        || ngx_http_mcds_invalidate_start(r, ctx, ccf) != NGX_OK)
     {
         return NGX_ERROR;
     }

@@ -154,7 +154,7 @@ ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
 
 ngx_int_t
 ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx)
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t  rc;
 
@@ -163,7 +163,7 @@ ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
      * page may say that the request was refused
      */
 
-    if (!ctx->conf->cache_invalidate
+    if (!ccf->cache_invalidate
         || r != r->main
         || r->error_page
         || r->err_status
@@ -172,9 +172,10 @@ ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    rc = ngx_http_mcds_cache_key(r, ctx->conf, &ctx->key);
+    rc = ngx_http_mcds_cache_key(r, ccf, &ctx->key);
 
     if (rc == NGX_OK) {
+        ctx->conf = ccf;
         ctx->invalidate = 1;
         ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_INVALIDATE);
     }
@@ -193,11 +194,27 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    if (ccf == ctx->conf
-        || ccf->cache_pool == NULL
-        || !ccf->cache_invalidate)
-    {
+    if (ccf == ctx->conf || ccf->cache_pool == NULL) {
         return NGX_OK;
+    }
+
+    if (!ccf->cache_invalidate) {
+
+        /*
+         * "mcds_cache_invalidate off" of the location that responds applies;
+         * with X-Accel-Redirect, the application has responded in the location
+         * before
+         */
+
+        if (!ngx_http_mcds_is_accel(r)) {
+            ctx->invalidate = 0;
+        }
+
+        return NGX_OK;
+    }
+
+    if (!ctx->invalidate) {
+        return ngx_http_mcds_invalidate_start(r, ctx, ccf);
     }
 
     rc = ngx_http_mcds_cache_key(r, ccf, &key);

@@ -25,19 +25,20 @@ void ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf);
 
 /*
- * Sets ctx->invalidate and ctx->key if r is an unsafe request, which
- * invalidates the page of its URI.  Returns NGX_OK, or NGX_ERROR when out of
- * memory.
+ * Sets ctx->invalidate, ctx->key and ctx->conf if r is an unsafe request, which
+ * invalidates the page of its URI by the configuration of its location, ccf.
+ * Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * Call this when an unsafe request has reached the location that responds: if
- * the page of the request's URI has another key there, sets ctx->key to that
- * key and ctx->asked_key to the key before, to invalidate both pages.  Returns
- * NGX_OK, or NGX_ERROR when out of memory.
+ * Call this when an unsafe request has reached the location that responds: sets
+ * ctx->invalidate by the mcds_cache_invalidate of this location.  If the page
+ * of the request's URI has another key there, sets ctx->key to that key and
+ * ctx->asked_key to the key before, to invalidate both pages.  Returns NGX_OK,
+ * or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
