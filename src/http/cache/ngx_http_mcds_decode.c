@@ -277,6 +277,13 @@ ngx_http_mcds_decode_take(ngx_http_request_t *r,
             return rc;
         }
 
+        /*
+         * nginx sends a recycled buffer even if its bytes are fewer than
+         * postpone_output: it is filled again only when it has been sent
+         */
+
+        b->recycled = 1;
+
         room->busy = 1;
         room->link.buf = b;
         room->link.next = NULL;

@@ -400,14 +400,17 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
         last = &piece->next;
 
         /*
-         * the part of the body is shared with other requests: a buffer with
-         * "memory" set tells filters not to write to it
+         * The part of the body is shared with other requests: a buffer with
+         * "memory" set tells filters not to write to it.  With "recycled" set,
+         * nginx sends the buffer even if its bytes are fewer than
+         * postpone_output: the next parts come only when it has been sent.
          */
 
         b = &piece->buf;
         b->pos = body.data;
         b->last = body.data + body.len;
         b->memory = 1;
+        b->recycled = 1;
 
         if (ngx_mcds_body_ended(ctx->stream)) {
             b->last_buf = (r == r->main);
