@@ -34,6 +34,8 @@ static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+static ngx_uint_t ngx_http_mcds_cache_lasts(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf);
 static ngx_msec_t ngx_http_mcds_cache_wait(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_msec_t limit);
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
@@ -462,7 +464,9 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     if (ctx->own
         && ctx->outcome != NGX_MCDS_PAGE_FOUND
         && ctx->outcome != NGX_MCDS_PAGE_AGAIN
-        && !(ctx->outcome == NGX_MCDS_PAGE_TIMEOUT && ctx->waiter.has_old))
+        && !(ctx->outcome == NGX_MCDS_PAGE_TIMEOUT
+             && ctx->waiter.has_old
+             && ngx_http_mcds_cache_lasts(ctx, ccf)))
     {
         rc = ngx_http_mcds_own_wait(r, ctx);
 
@@ -539,7 +543,8 @@ ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
                   : NGX_MCDS_REASON_TIMEOUT;
 
     stale = ctx->outcome == NGX_MCDS_PAGE_TIMEOUT
-            && (ctx->waiter.has_old || ctx->old_shown);
+            && (ctx->waiter.has_old || ctx->old_shown)
+            && ngx_http_mcds_cache_lasts(ctx, ccf);
 
     if (ctx->dry) {
 
@@ -576,6 +581,39 @@ ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
     }
 
     return ngx_http_mcds_cache_unavailable(r, ctx);
+}
+
+
+/*
+ * returns 1 if the stale page that a request has found before its wait may
+ * still be served: the time of mcds_cache_grace or stale-if-error is not over
+ */
+
+static ngx_uint_t
+ngx_http_mcds_cache_lasts(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    uint64_t          now;
+    ngx_uint_t        state;
+    ngx_mcds_stale_t  stale;
+    ngx_mcds_entry_t  entry;
+
+    if (ctx->snapshot == NULL) {
+        return 0;
+    }
+
+    ngx_http_mcds_cache_bounds(ccf, &stale);
+
+    entry = ctx->snapshot->entry;
+    entry.expire = ngx_http_mcds_vary_expire(ctx);
+
+    now = ngx_mcds_now();
+    state = ngx_mcds_fresh_state(&entry, &stale, now);
+
+    return (state != NGX_MCDS_STALE_ERROR && state != NGX_MCDS_STALE_UNUSABLE)
+           || ngx_mcds_fresh_error(&entry, &stale,
+                       (ccf->cache_use_stale & NGX_HTTP_MCDS_FAILURES) != 0,
+                       now);
 }
 
 
