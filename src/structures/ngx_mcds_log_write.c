@@ -29,7 +29,8 @@
 
 /*
  * the interval between attempts to write to a log, the time for which a worker
- * that exits tries, and the interval between messages about lost lines; ms
+ * that exits tries after its last line or a first failure, and the interval
+ * between messages about lost lines; ms
  */
 #define NGX_MCDS_LOG_RETRY        500
 #define NGX_MCDS_LOG_EXIT         3000
@@ -92,7 +93,8 @@ struct ngx_mcds_log_writer_s {
     ngx_uint_t              taken;      /* lines stored so far by the oldest
                                            unfinished ngx_mcds_log_put() */
     ngx_msec_t              said;
-    ngx_msec_t              give_up;
+    ngx_msec_t              give_up;    /* when a worker that exits no longer
+                                           tries to send log lines */
 
     unsigned                busy:1;     /* lines of the log are being sent */
     unsigned                added:1;    /* the log's item exists: if an append
@@ -201,8 +203,22 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
 
     ngx_mcds_log_into(writer, frame, time, &text);
 
-    if (!writer->busy && !writer->failing) {
+    if (ngx_exiting) {
+        writer->give_up = ngx_current_msec + NGX_MCDS_LOG_EXIT;
+    }
+
+    if (writer->busy) {
+        return;
+    }
+
+    if (!writer->failing) {
         ngx_mcds_log_wait(writer, ngx_exiting ? 1 : NGX_MCDS_LOG_GATHER);
+
+    } else if (ngx_exiting) {
+
+        /* the worker, which still serves requests, may have given up */
+
+        ngx_mcds_log_wait(writer, NGX_MCDS_LOG_RETRY);
     }
 }
 
@@ -825,13 +841,20 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
         return;
     }
 
-    writer->failing = 1;
+    if (!writer->failing) {
+        writer->failing = 1;
+        writer->give_up = ngx_current_msec + NGX_MCDS_LOG_EXIT;
+    }
+
     writer->rc = rc;
 
     if (writer->exiting
         && (ngx_msec_int_t) (ngx_current_msec - writer->give_up) >= 0)
     {
-        /* the worker exits now: ngx_mcds_log_close() reports the lost lines */
+        /*
+         * the worker exits now, and ngx_mcds_log_close() reports the lost
+         * lines; or it still serves requests: the next line is tried again
+         */
         return;
     }
 
