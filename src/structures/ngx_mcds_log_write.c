@@ -4,7 +4,7 @@
  *
  * The writer of a log.  Lines wait in a queue of frames; the lines of a frame
  * are of the same chunk (time interval), and are written together.  One frame
- * is written after another, the oldest one first:
+ * is written after another, the oldest one that is not held first:
  *
  *   append  to the item to which the last frame went; at the same time the
  *           counter of the bytes in the chunk is incremented: its new value
@@ -16,6 +16,11 @@
  * ngx_mcds_log_put(), whose caller is told of the failure, are not.  If the
  * lines of one call of ngx_mcds_log_put() need several frames, the last of them
  * has the caller's handler.
+ *
+ * A chunk whose frame could not be written is held, with all its frames: other
+ * chunks may be on other servers, and are written meanwhile.  At intervals one
+ * frame of the held chunks is written, of each chunk in turn; when that
+ * succeeds, no chunk is held any more.
  */
 
 
@@ -24,6 +29,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_log.h"
 #include "ngx_mcds_log_aside.h"
+#include "ngx_mcds_log_frames.h"
 #include "ngx_mcds_log_write.h"
 
 
@@ -50,26 +56,15 @@
 #define NGX_MCDS_LOG_BACK         1000
 
 
-typedef struct {
-    ngx_queue_t             queue;
-    uint64_t                chunk;
-    ngx_uint_t              lines;
-    ngx_mcds_value_t       *value;
-    ngx_mcds_log_put_pt     handler;
-    void                   *data;
-    unsigned                ended:1;
-    unsigned                once:1;
-} ngx_mcds_log_frame_t;
-
-
 struct ngx_mcds_log_writer_s {
     ngx_mcds_log_t         *log;
     uint64_t                number;
     uint64_t                seq;        /* number of the next log line */
     uint64_t                time;       /* time of the last log line */
 
-    ngx_mcds_op_t           op;         /* operation that appends the oldest
-                                           unsent log lines */
+    ngx_mcds_op_t           op;         /* operation that appends log lines */
+    ngx_mcds_log_frame_t   *frame;      /* the log lines that the operation
+                                           appends */
     ngx_queue_t             frames;
     size_t                  pending;    /* bytes of log lines yet to store */
     ngx_event_t             event;
@@ -79,6 +74,10 @@ struct ngx_mcds_log_writer_s {
     ngx_uint_t              part;       /* item of the log last appended to */
     size_t                  written;    /* bytes that this writer has appended
                                            to the item "part" of the log */
+    uint64_t                last_chunk; /* "chunk", "part" and "written" before
+                                           the log lines being sent */
+    ngx_uint_t              last_part;
+    size_t                  last_written;
     ngx_uint_t              check;      /* number of the item of the log that
                                            was last checked, and created if
                                            missing; counts down */
@@ -93,6 +92,10 @@ struct ngx_mcds_log_writer_s {
     ngx_uint_t              taken;      /* lines stored so far by the oldest
                                            unfinished ngx_mcds_log_put() */
     ngx_msec_t              said;
+    ngx_msec_t              retry;      /* when log lines that are held are sent
+                                           again */
+    uint64_t                retried;    /* time interval of the held log lines
+                                           that were last sent again in vain */
     ngx_msec_t              give_up;    /* when a worker that exits no longer
                                            tries to send log lines */
 
@@ -100,7 +103,7 @@ struct ngx_mcds_log_writer_s {
     unsigned                added:1;    /* the log's item exists: if an append
                                            fails again, the item is full */
     unsigned                crowded:1;  /* go to the next item of the log */
-    unsigned                failing:1;
+    unsigned                failing:1;  /* log lines are held */
     unsigned                silent:1;   /* a loss of log lines was logged, most
                                            recently at the time "said" */
     unsigned                exiting:1;
@@ -126,7 +129,7 @@ static void ngx_mcds_log_lose(ngx_mcds_log_writer_t *writer, ngx_uint_t lines,
 static void ngx_mcds_log_say(ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_event_handler(ngx_event_t *ev);
 static void ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer);
-static ngx_mcds_log_frame_t *ngx_mcds_log_head(
+static ngx_mcds_log_frame_t *ngx_mcds_log_choose(
     ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_send(ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_check(ngx_mcds_log_writer_t *writer);
@@ -136,6 +139,8 @@ static void ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result);
 static ngx_int_t ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer,
     ngx_uint_t rc);
 static void ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc);
+static void ngx_mcds_log_failed(ngx_mcds_log_writer_t *writer, ngx_uint_t rc);
+static void ngx_mcds_log_next_timer(ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_wait(ngx_mcds_log_writer_t *writer, ngx_msec_t wait);
 
 
@@ -211,7 +216,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
         return;
     }
 
-    if (!writer->failing) {
+    if (!frame->held) {
         ngx_mcds_log_wait(writer, ngx_exiting ? 1 : NGX_MCDS_LOG_GATHER);
 
     } else if (ngx_exiting) {
@@ -248,7 +253,7 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
 
         /* this frame (log lines sent at once) is full or too old: send it */
 
-        if (!writer->busy && !writer->failing) {
+        if (!writer->busy && !frame->held) {
             ngx_mcds_log_wait(writer, 1);
         }
     }
@@ -257,7 +262,7 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
 
         q = ngx_queue_head(&writer->frames);
 
-        if (writer->busy) {
+        if (writer->busy && q == &writer->frame->queue) {
             q = ngx_queue_next(q);
         }
 
@@ -292,35 +297,16 @@ static ngx_mcds_log_frame_t *
 ngx_mcds_log_new_frame(ngx_mcds_log_writer_t *writer, uint64_t chunk,
     size_t len)
 {
-    u_char                *last;
-    ngx_str_t              host;
     ngx_mcds_log_frame_t  *frame;
 
-    frame = ngx_calloc(sizeof(ngx_mcds_log_frame_t), ngx_cycle->log);
+    frame = ngx_mcds_log_frame_create(writer->number, writer->seq, chunk, len);
     if (frame == NULL) {
         return NULL;
     }
 
-    host = ngx_cycle->hostname;
-
-    frame->value = ngx_mcds_value_create(NGX_MCDS_LOG_HEAD
-                                         + ngx_min(host.len, 255) + len
-                                         + NGX_MCDS_VALUE_SPARE,
-                                         ngx_cycle->log);
-    if (frame->value == NULL) {
-        ngx_free(frame);
-        return NULL;
-    }
-
-    last = ngx_mcds_log_begin(frame->value->data, &host, writer->number,
-                              writer->seq);
-
-    frame->value->len = last - frame->value->data;
-    frame->chunk = chunk;
-
     writer->pending += frame->value->size;
 
-    ngx_queue_insert_tail(&writer->frames, &frame->queue);
+    ngx_mcds_log_frames_add(&writer->frames, frame);
 
     return frame;
 }
@@ -345,12 +331,9 @@ ngx_mcds_log_into(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame,
 static void
 ngx_mcds_log_drop(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
 {
-    ngx_queue_remove(&frame->queue);
-
     writer->pending -= frame->value->size;
 
-    ngx_mcds_value_unref(frame->value);
-    ngx_free(frame);
+    ngx_mcds_log_frame_free(frame);
 }
 
 
@@ -559,19 +542,24 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
         return;
     }
 
-    frame = ngx_mcds_log_head(writer);
+    frame = ngx_mcds_log_choose(writer);
 
     if (frame == NULL) {
-        writer->failing = 0;
-        ngx_mcds_log_say(writer);
+        ngx_mcds_log_next_timer(writer);
         return;
     }
+
+    writer->frame = frame;
 
     if (!frame->ended) {
         frame->ended = 1;
         (void) ngx_mcds_log_end(frame->value->data,
                                 frame->value->data + frame->value->len);
     }
+
+    writer->last_chunk = writer->chunk;
+    writer->last_part = writer->part;
+    writer->last_written = writer->written;
 
     if (writer->chunk != frame->chunk) {
         writer->chunk = frame->chunk;
@@ -580,6 +568,11 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
 
     } else if (writer->crowded) {
         writer->part++;
+        writer->written = 0;
+    }
+
+    if (writer->part < frame->part) {
+        writer->part = frame->part;
         writer->written = 0;
     }
 
@@ -593,12 +586,13 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
 
 
 /*
- * Returns the writer's first frame (lines to append at once); NULL: none.  The
- * frames before it, whose time interval the log no longer keeps, are dropped.
+ * Returns the frame (lines to append at once) that is sent next; NULL: none
+ * now.  The frames at the start of the queue, whose time interval the log no
+ * longer keeps, are dropped.
  */
 
 static ngx_mcds_log_frame_t *
-ngx_mcds_log_head(ngx_mcds_log_writer_t *writer)
+ngx_mcds_log_choose(ngx_mcds_log_writer_t *writer)
 {
     uint64_t               first;
     ngx_queue_t           *q;
@@ -612,14 +606,26 @@ ngx_mcds_log_head(ngx_mcds_log_writer_t *writer)
         frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
 
         if (frame->chunk >= first || frame->once) {
-            return frame;
+            break;
         }
 
         ngx_mcds_log_lose(writer, frame->lines, writer->rc);
         ngx_mcds_log_drop(writer, frame);
     }
 
-    return NULL;
+    if (writer->failing
+        && (ngx_msec_int_t) (ngx_current_msec - writer->retry) >= 0)
+    {
+        frame = ngx_mcds_log_frames_held(&writer->frames, writer->retried);
+
+        if (frame) {
+            return frame;
+        }
+
+        writer->failing = 0;
+    }
+
+    return ngx_mcds_log_frames_free(&writer->frames);
 }
 
 
@@ -630,8 +636,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
     ngx_mcds_request_t     req;
     ngx_mcds_log_frame_t  *frame;
 
-    frame = ngx_queue_data(ngx_queue_head(&writer->frames),
-                           ngx_mcds_log_frame_t, queue);
+    frame = writer->frame;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -648,7 +653,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 
     if (writer->verb == NGX_MCDS_APPEND
         && !writer->added
-        && !writer->failing)
+        && !frame->failed)
     {
         ngx_mcds_log_size(&writer->asides, frame->chunk, frame->value->len);
         ngx_mcds_log_check(writer);
@@ -787,8 +792,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 
     writer->busy = 0;
 
-    frame = ngx_queue_data(ngx_queue_head(&writer->frames),
-                           ngx_mcds_log_frame_t, queue);
+    frame = writer->frame;
 
     if (rc == NGX_MCDS_OK) {
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_WRITTEN,
@@ -819,34 +823,87 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             ngx_mcds_log_lose(writer, frame->lines, rc);
         }
 
-        ngx_mcds_log_drop(writer, frame);
-
-        writer->failing = 0;
-
-        if (ngx_queue_empty(&writer->frames)) {
-            ngx_mcds_log_say(writer);
-            return;
+        if (frame->held) {
+            writer->failing = 0;
+            ngx_mcds_log_frames_release(&writer->frames);
         }
 
-        /* the last lines for the log may wait for more, to be sent together */
+        ngx_mcds_log_drop(writer, frame);
 
-        frame = ngx_queue_data(ngx_queue_head(&writer->frames),
-                               ngx_mcds_log_frame_t, queue);
+    } else {
+        ngx_mcds_log_failed(writer, rc);
+    }
+
+    ngx_mcds_log_next_timer(writer);
+}
+
+
+/* Holds the time interval (chunk) of log lines that could not be appended. */
+
+static void
+ngx_mcds_log_failed(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
+{
+    ngx_mcds_log_frame_t  *failed;
+
+    failed = writer->frame;
+
+    failed->failed = 1;
+    failed->part = writer->part;
+
+    writer->chunk = writer->last_chunk;
+    writer->part = writer->last_part;
+    writer->written = writer->last_written;
+    writer->crowded = 0;
+
+    writer->rc = rc;
+
+    if (failed->held) {
+        writer->retried = failed->chunk;
+
+    } else {
+        writer->give_up = ngx_current_msec + NGX_MCDS_LOG_EXIT;
+    }
+
+    if (failed->held || !writer->failing) {
+        writer->retry = ngx_current_msec + NGX_MCDS_LOG_RETRY;
+    }
+
+    writer->failing = 1;
+
+    ngx_mcds_log_frames_hold(&writer->frames, failed->chunk);
+}
+
+
+/* Sets the timer for the lines that a log's writer sends next. */
+
+static void
+ngx_mcds_log_next_timer(ngx_mcds_log_writer_t *writer)
+{
+    ngx_msec_int_t         wait;
+    ngx_mcds_log_frame_t  *frame;
+
+    if (ngx_queue_empty(&writer->frames)) {
+        writer->failing = 0;
+        ngx_mcds_log_say(writer);
+        return;
+    }
+
+    frame = ngx_mcds_log_frames_free(&writer->frames);
+
+    if (frame) {
+
+        /* the last lines for the log may wait for more, to be sent together */
 
         ngx_mcds_log_wait(writer,
                           (frame->ended || ngx_exiting
                            || &frame->queue
                               != ngx_queue_last(&writer->frames))
                           ? 1 : NGX_MCDS_LOG_GATHER);
-        return;
     }
 
     if (!writer->failing) {
-        writer->failing = 1;
-        writer->give_up = ngx_current_msec + NGX_MCDS_LOG_EXIT;
+        return;
     }
-
-    writer->rc = rc;
 
     if (writer->exiting
         && (ngx_msec_int_t) (ngx_current_msec - writer->give_up) >= 0)
@@ -858,7 +915,9 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
         return;
     }
 
-    ngx_mcds_log_wait(writer, NGX_MCDS_LOG_RETRY);
+    wait = writer->retry - ngx_current_msec;
+
+    ngx_mcds_log_wait(writer, ngx_max(wait, 1));
 }
 
 

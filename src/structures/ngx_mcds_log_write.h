@@ -40,8 +40,9 @@ ngx_mcds_log_writer_t *ngx_mcds_log_open(ngx_mcds_log_t *log);
 
 /*
  * Adds a line of this time, in milliseconds since the epoch, to the log.  The
- * line is copied, and truncated to NGX_MCDS_LOG_LINE bytes.  The lines of a
- * writer are appended in order.  Lines that cannot be appended are tried again;
+ * line is copied, and truncated to NGX_MCDS_LOG_LINE bytes.  The lines of one
+ * chunk (time interval) are appended in order; those of other chunks do not
+ * wait for a chunk whose lines cannot be appended.  Such lines are tried again;
  * after a lost reply the same lines are appended again, with the same sequence
  * numbers.  Lines are lost, which is logged, if more than NGX_MCDS_LOG_PENDING
  * bytes would wait (the oldest lines first), if out of memory, if memcached
