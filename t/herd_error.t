@@ -29,7 +29,7 @@ worker_processes 2;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
     add_header X-Cache $mcds_cache_status always;
     add_header X-Worker $pid always;
     mcds_cache on;

@@ -70,7 +70,7 @@ ok($h->reload(), 'reload');
 ok(wait_for(sub { $h->leaving() == 1 }, 10),
     'the worker serves four requests, and exits');
 
-finish(1);
+ended(1);
 ok(wait_for(sub { shown() eq '0 1' }, 10), 'it writes the line of one');
 
 # its first attempts were long ago when memcached fails
@@ -78,7 +78,7 @@ ok(wait_for(sub { shown() eq '0 1' }, 10), 'it writes the line of one');
 pass_time($try + $pause);
 $f->tell('full');
 $f->mark();
-finish(2);
+ended(2);
 ok(wait_for(sub { $f->count(qr/^ms log:/) }, 10), 'memcached refuses the next');
 $f->tell('');
 ok(wait_for(sub { shown() eq '0 1 2' }, 10), 'which is written a moment later')
@@ -88,14 +88,14 @@ ok(wait_for(sub { shown() eq '0 1 2' }, 10), 'which is written a moment later')
 
 $f->tell('full');
 $f->mark();
-finish(3);
+ended(3);
 ok(wait_for(sub { $f->count(qr/^ms log:/) > $try }, 10),
     'the worker tries again');
 pass_time($try + $pause);
 $f->tell('');
 is(shown(), '0 1 2', 'until it gives up') or diag(shown());
 
-finish(4);
+ended(4);
 ok(wait_for(sub { shown() eq '0 1 2 3 4' }, 10), 'but not for the next request')
     or diag(shown());
 
@@ -107,7 +107,7 @@ $t->done();
 
 # lets the worker read the end of the request, and answer it
 
-sub finish {
+sub ended {
     my ($n) = @_;
 
     syswrite $conn{$n}, "\r\n";
