@@ -34,7 +34,7 @@ http {
         server       127.0.0.1:%%PORT_b%%;
         server       127.0.0.1:%%PORT_c%%;
         distribution modula_crc;
-        timeout      300ms;
+        timeout      5s;
         fail_timeout 300ms;
     }
     log_format n '$arg_n';
