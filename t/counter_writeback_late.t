@@ -47,11 +47,14 @@ EOT
 my $stop = $t->nginx('stop', $conf =~ s/%%INTERVAL%%/1h/r);
 my $load = $t->nginx('load', $conf =~ s/%%INTERVAL%%/1h/r);
 my $left = $t->nginx('left', $conf =~ s/%%INTERVAL%%/200ms/r);
+my $busy = $t->nginx('busy', $conf =~ s/%%INTERVAL%%/1h/r
+    =~ s{writeback /save}{writeback /save/busy}r
+    =~ s{= /save}{/save}r);
 
-$o->hold_path("/$_") for qw/ stop load left /;
+$o->hold_path("/$_") for qw/ stop load left busy /;
 
 my %late = map { $_->name() => start_get($_->port(), '/' . $_->name()) }
-    $stop, $load, $left;
+    $stop, $load, $left, $busy;
 
 ok($o->wait_requests(1, "/$_"), "$_: the origin is slow")
     for sort keys %late;
@@ -100,7 +103,28 @@ ok(wait_for(sub { sums()->{'/left'} }, 30),
 is_deeply(sums(), { map { ("/$_" => 1) } qw/ stop load left / },
     'each count, once');
 
-for my $h ($stop, $load, $left) {
+
+# the counts of the workers of the new configuration wait for their time; this
+# one posts what there is once or twice, and not what they count meanwhile
+
+ok($busy->reload(), 'busy: reload');
+ok(wait_for(sub { $busy->leaving() }), 'busy: the old worker leaves');
+
+my $many = $t->load(ports => [$busy], uri => '/many', clients => 2,
+    seconds => 4, background => 1);
+
+ok($o->wait_requests(20, '/many'), 'busy: the new worker counts');
+$o->release('/busy');
+is(finish($late{busy})->status(), 204, 'busy: the request ends');
+ok(wait_for(sub { !$busy->leaving() }), 'busy: the old worker exits');
+$many->wait();
+
+my @posts = $o->requests('/save/busy');
+
+ok(scalar(grep { $_->{body} =~ m{"/busy"} } @posts), 'busy: it has posted');
+cmp_ok(scalar(@posts), '<=', 3, 'busy: a few times at most');
+
+for my $h ($stop, $load, $left, $busy) {
     ok($h->log_lacks(qr/counts are lost/), $h->name() . ': nothing is lost');
 }
 

@@ -60,6 +60,8 @@ static void ngx_http_mcds_writeback_look(ngx_http_mcds_writeback_t *wb);
 static void ngx_http_mcds_writeback_handler(ngx_event_t *ev);
 static ngx_uint_t ngx_http_mcds_writeback_leave(
     ngx_http_mcds_writeback_t *wb);
+static ngx_uint_t ngx_http_mcds_writeback_newer(
+    ngx_http_mcds_writeback_t *wb);
 static ngx_uint_t ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb);
 static void ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb);
 static ngx_uint_t ngx_http_mcds_writeback_collect(
@@ -224,7 +226,7 @@ ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
          * find it
          */
 
-        wb->generation = wb->account->generation;
+        wb->late = 2;
         wb->give_up = ngx_current_msec + NGX_HTTP_MCDS_WRITEBACK_EXIT;
     }
 
@@ -300,6 +302,7 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
                && ngx_mcds_outbox_own(ngx_mcds_outbox, wb->account))
     {
         wb->cursor = 0;
+        wb->late = ngx_min(wb->late, 1);
 
         ngx_http_mcds_writeback_begin(wb);
     }
@@ -323,11 +326,13 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 static ngx_uint_t
 ngx_http_mcds_writeback_leave(ngx_http_mcds_writeback_t *wb)
 {
-    if (wb->account->generation > wb->generation) {
-        return (wb->request == NULL);
-    }
+    if (ngx_http_mcds_writeback_newer(wb)) {
 
-    if (!wb->exiting) {
+        if (!wb->late) {
+            return (wb->request == NULL);
+        }
+
+    } else if (!wb->exiting) {
         wb->exiting = 1;
         wb->give_up = ngx_current_msec + NGX_HTTP_MCDS_WRITEBACK_EXIT;
         wb->account->retry = ngx_current_msec;
@@ -343,6 +348,18 @@ ngx_http_mcds_writeback_leave(ngx_http_mcds_writeback_t *wb)
     }
 
     return 1;
+}
+
+
+/*
+ * returns 1 if workers of a newer configuration post to the same destination of
+ * mcds_counter_writeback
+ */
+
+static ngx_uint_t
+ngx_http_mcds_writeback_newer(ngx_http_mcds_writeback_t *wb)
+{
+    return wb->account->generation > wb->generation;
 }
 
 
@@ -370,6 +387,7 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
      */
 
     return (wb->exiting
+            || wb->late
             || account->batch
             || ngx_mcds_outbox_crowded(ngx_mcds_outbox)
             || (ngx_msec_int_t) (ngx_current_msec - account->since)
@@ -413,6 +431,10 @@ ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb)
         ngx_mcds_outbox_check(ngx_mcds_outbox, account);
 
         account->since = ngx_current_msec;
+
+        if (wb->late == 1) {
+            wb->late = 0;
+        }
 
         ngx_mcds_outbox_disown(account);
 
@@ -539,7 +561,7 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
 
     ngx_mcds_outbox_ack(ngx_mcds_outbox, account, wb->posted);
 
-    if (ngx_exiting && !wb->exiting) {
+    if (ngx_exiting && ngx_http_mcds_writeback_newer(wb) && !wb->late) {
 
         /*
          * this worker exits after a reload: workers of the new configuration
@@ -550,12 +572,16 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
         return;
     }
 
-    if (!wb->ended || wb->exiting) {
+    if (wb->ended) {
+        wb->late = (wb->late == 2) ? 1 : 0;
+    }
+
+    if (!wb->ended || wb->exiting || wb->late) {
 
         /*
          * posts the next batch of counts to the location of
          * mcds_counter_writeback; an exiting worker starts over until no counts
-         * are left
+         * are left, or, after a reload, none of its own
          */
 
         if (wb->ended) {
@@ -591,6 +617,10 @@ ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
                       "\"mcds_counter_writeback %V\" %s, it is tried again "
                       "until it answers 2xx", &wb->uri,
                       status ? (char *) answer : "did not answer");
+    }
+
+    if (wb->late) {
+        wb->late = 2;
     }
 
     last = wb->exiting ? NGX_HTTP_MCDS_WRITEBACK_TICK

@@ -73,6 +73,11 @@ struct ngx_http_mcds_writeback_s {
                                              counts to post behind the batch in
                                              the last POST request */
     unsigned                    exiting:1;
+    unsigned                    late:2;   /* counts that were added after this
+                                             worker was told to exit; 0: none,
+                                             or all are posted; 1: the POST
+                                             requests under way have them;
+                                             2: there are others */
 };
 
 
