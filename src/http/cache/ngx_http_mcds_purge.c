@@ -510,7 +510,20 @@ ngx_http_mcds_purging_done(ngx_http_mcds_purging_t *purging, ngx_uint_t rc)
 ngx_int_t
 ngx_http_mcds_purge_handler(ngx_http_request_t *r)
 {
-    ngx_http_mcds_purging_t  *purging;
+    ngx_http_mcds_purging_t     *purging;
+    ngx_http_mcds_cache_conf_t  *ccf;
+
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
+
+    if (ccf->purge == NULL || !ccf->purge->handler) {
+
+        /*
+         * an "if" in this location has another mcds_purge_api, such as "off":
+         * nginx serves the request as it does without this handler
+         */
+
+        return NGX_DECLINED;
+    }
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_POST))) {
         return ngx_http_mcds_resource_refuse(r, NGX_HTTP_GET|NGX_HTTP_POST,
