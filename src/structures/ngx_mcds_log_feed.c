@@ -28,11 +28,13 @@
 #define NGX_MCDS_LOG_SKIP         16
 
 /*
- * the number of chunks (time intervals) of a log before and after those that
- * can get new lines, whose lines a worker knows as read: the clock may be set
- * back into them, or ahead again
+ * the minimum number of chunks (time intervals) of a log, and the minimum time
+ * in ms that they last, before and after those that can get new lines, whose
+ * lines a worker knows as read: the clock may be set back into them, or ahead
+ * again
  */
 #define NGX_MCDS_LOG_AROUND       16
+#define NGX_MCDS_LOG_AROUND_TIME  160000
 
 
 typedef struct {
@@ -301,7 +303,7 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
 static ngx_int_t
 ngx_mcds_log_window(ngx_mcds_log_feed_t *feed, uint64_t *first, uint64_t *last)
 {
-    uint64_t               now, number;
+    uint64_t               now, number, around;
     ngx_queue_t           *q;
     ngx_mcds_log_chunk_t  *chunk;
     ngx_mcds_log_range_t   range;
@@ -322,12 +324,15 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed, uint64_t *first, uint64_t *last)
 
     (void) ngx_mcds_log_chunks(feed->log, &range, now, first, last);
 
+    around = ngx_max(NGX_MCDS_LOG_AROUND,
+                     NGX_MCDS_LOG_AROUND_TIME / feed->log->chunk);
+
     while (!ngx_queue_empty(&feed->chunks)) {
 
         q = ngx_queue_head(&feed->chunks);
         chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
 
-        if (chunk->chunk + NGX_MCDS_LOG_AROUND >= *first) {
+        if (chunk->chunk + around >= *first) {
             break;
         }
 
@@ -344,7 +349,7 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed, uint64_t *first, uint64_t *last)
         q = ngx_queue_last(&feed->chunks);
         chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
 
-        if (chunk->chunk <= *last + NGX_MCDS_LOG_AROUND) {
+        if (chunk->chunk <= *last + around) {
             break;
         }
 

@@ -115,9 +115,12 @@ ngx_mcds_log_frame_t *
 ngx_mcds_log_frames_held(ngx_queue_t *frames, uint64_t after)
 {
     ngx_queue_t           *q;
-    ngx_mcds_log_frame_t  *frame, *first;
+    ngx_mcds_log_frame_t  *frame, *first, *next;
 
     first = NULL;
+    next = NULL;
+
+    /* if the clock was set back, the queue is not in the order of the chunks */
 
     for (q = ngx_queue_head(frames);
          q != ngx_queue_sentinel(frames);
@@ -129,16 +132,18 @@ ngx_mcds_log_frames_held(ngx_queue_t *frames, uint64_t after)
             continue;
         }
 
-        if (frame->chunk > after) {
-            return frame;
+        if (first == NULL || frame->chunk < first->chunk) {
+            first = frame;
         }
 
-        if (first == NULL) {
-            first = frame;
+        if (frame->chunk > after
+            && (next == NULL || frame->chunk < next->chunk))
+        {
+            next = frame;
         }
     }
 
-    return first;
+    return next ? next : first;
 }
 
 

@@ -103,6 +103,8 @@ struct ngx_mcds_log_writer_s {
     unsigned                added:1;    /* the log's item exists: if an append
                                            fails again, the item is full */
     unsigned                crowded:1;  /* go to the next item of the log */
+    unsigned                last_crowded:1;  /* "crowded" before the log lines
+                                                being sent */
     unsigned                failing:1;  /* log lines are held */
     unsigned                silent:1;   /* a loss of log lines was logged, most
                                            recently at the time "said" */
@@ -560,6 +562,7 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
     writer->last_chunk = writer->chunk;
     writer->last_part = writer->part;
     writer->last_written = writer->written;
+    writer->last_crowded = writer->crowded;
 
     if (writer->chunk != frame->chunk) {
         writer->chunk = frame->chunk;
@@ -853,7 +856,7 @@ ngx_mcds_log_failed(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     writer->chunk = writer->last_chunk;
     writer->part = writer->last_part;
     writer->written = writer->last_written;
-    writer->crowded = 0;
+    writer->crowded = writer->last_crowded;
 
     writer->rc = rc;
 
