@@ -91,6 +91,10 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location = /to-on { mcds_return 200 done; }
+        location = /to-key {
+            mcds_cache_key other$request_uri;
+            mcds_return 200 done;
+        }
         location = /to-off {
             mcds_cache_invalidate off;
             mcds_return 200 done;
@@ -111,6 +115,7 @@ for my $recursive (qw/ off on /) {
         ['/off/on/', 'MISS'],
         ['/off/key/', 'MISS'],
         ['/off/stale/', 'STALE'],
+        ['/off/stale/', 'STALE', 'X-Accel' => '/to-key'],
         ['/off/off/', 'HIT'],
         ['/off/error/', 'HIT', 'X-Fail' => 1],
         ['/on/', 'MISS', 'X-Accel' => '/to-off'],

@@ -369,6 +369,8 @@ struct ngx_http_mcds_cache_ctx_s {
      * unsafe request whose page has another key in the location that responds
      */
     ngx_str_t                    asked_key;
+    ngx_http_mcds_cache_conf_t  *asked_conf;  /* configuration of the location
+                                                 whose key asked_key is */
     ngx_str_t                    at;       /* key that the request looks up:
                                               that of its page, or that of a
                                               variant of the page */

@@ -297,10 +297,15 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
         && r->content_handler
         && !r->post_action
         && !ngx_http_mcds_is_accel(r)
-        && !ngx_http_mcds_is_error_page(r)
-        && ngx_http_mcds_invalidate_arrive(r, ctx) != NGX_OK)
+        && !ngx_http_mcds_is_error_page(r))
     {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        if (ngx_http_mcds_invalidate_arrive(r, ctx) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (ctx->invalidate) {
+            ctx->origin = 1;
+        }
     }
 
     return NGX_OK;

@@ -233,6 +233,7 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
          */
 
         ctx->asked_key = ctx->key;
+        ctx->asked_conf = ctx->conf;
         ctx->key = key;
     }
 
@@ -432,7 +433,7 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     if (ctx->asked_key.len) {
-        (void) ngx_http_mcds_invalidate_own(r, ctx, ctx->asker,
+        (void) ngx_http_mcds_invalidate_own(r, ctx, ctx->asked_conf,
                                             &ctx->asked_key);
     }
 
