@@ -58,6 +58,35 @@ http {
         }
     }
     server {
+        listen 127.0.0.1:%%PORT_if%%;
+        server_name www.example.com example.com;
+        if ($host = example.com) {
+            return 301 http://www.example.com$request_uri;
+        }
+        location / {
+            mcds_cache_key "$scheme://$host$uri";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /outer/ {
+            mcds_cache_key "outer $uri";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+            if ($arg_x) { set $x 1; }
+            location /outer/inner/ {
+                mcds_cache_key "inner $uri";
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
+        }
+        location /limit/ {
+            mcds_cache_key "limit $uri";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+            limit_except GET { deny all; }
+            location /limit/inner/ {
+                mcds_cache_key "inner $uri";
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
+        }
+    }
+    server {
         listen 127.0.0.1:%%PORT_other%%;
         mcds_cache_site other;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
@@ -72,20 +101,14 @@ EOT
 my $mcds = Test::Mcds::Tool->new($t, '-c', $h->dir() . '/nginx.conf');
 my $at = 'http://localhost:' . $h->port();
 
-# the location of the URL, in the server that listens on its port
+# the page of a URL has this key, and is found and purged under it
 
-for (['/page?a=1', 'http://localhost/page?a=1'],
-    ['/uri/1?b=2', 'localhost/uri/1?b=2, GET'],
-    ['/uri/2', 'localhost/uri/2, GET'],
-    ['/uri/arg/3?ID=7&id=8', '/uri/arg/3: 7'],
-    ['/uri/arg/4?i=1', '/uri/arg/4: '],
-    ['/uri/exact', "default $at/uri/exact"])
-{
-    my ($uri, $key) = @$_;
-    my @where = $at . $uri;
+sub purged {
+    my ($host, $port, $uri, $key) = @_;
 
-    Test::Mcds::Http::http_get('127.0.0.1:' . $h->port(), $uri,
-        host => 'localhost:' . $h->port());
+    my @where = "http://$host:$port$uri";
+
+    Test::Mcds::Http::http_get("127.0.0.1:$port", $uri, host => "$host:$port");
 
     my $p;
     wait_for(sub {
@@ -104,6 +127,26 @@ for (['/page?a=1', 'http://localhost/page?a=1'],
     is($mcds->json('purge', @where)->[0]{result}, 'there is no such page',
         "$uri: nothing more");
 }
+
+# the location of the URL, in the server that listens on its port
+
+purged('localhost', $h->port(), @$_)
+    for ['/page?a=1', 'http://localhost/page?a=1'],
+        ['/uri/1?b=2', 'localhost/uri/1?b=2, GET'],
+        ['/uri/2', 'localhost/uri/2, GET'],
+        ['/uri/arg/3?ID=7&id=8', '/uri/arg/3: 7'],
+        ['/uri/arg/4?i=1', '/uri/arg/4: '],
+        ['/uri/exact', "default $at/uri/exact"];
+
+# an "if" of a server answers nothing, and a block of a location nothing that a
+# location inside of it answers
+
+purged('www.example.com', $t->port('if'), @$_)
+    for ['/a?utm=1', 'http://www.example.com/a'],
+        ['/outer/inner/1?x=1', 'inner /outer/inner/1'],
+        ['/outer/1?x=1', 'outer /outer/1'],
+        ['/limit/inner/1', 'inner /limit/inner/1'],
+        ['/limit/1', 'limit /limit/1'];
 
 # what the URL does not tell
 

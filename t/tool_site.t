@@ -280,6 +280,10 @@ is(site($on80 . 'mcds_cache_site all;' . server('server_name a;')
     . server('server_name b;'), '--key', 'x'), 'all', 'one site for all');
 is(site($on80 . server('server_name a; location / { mcds_cache_site b; }'),
     '--key', 'x'), 'b', 'of a location that has all of the server');
+is(site($on80 . server('server_name a; if ($x) { return 404; } location / {'
+    . ' mcds_cache_site b; }'), $_->[0], $_->[1]), 'b',
+    "an \"if\" of the server has no page: $_->[0]")
+    for ['--key', 'x'], ['http://a/', 'http://a/b'];
 is(site($on80 . server('server_name a; location /b { mcds_cache_site b; }'),
     'http://a/b'), '? a b', 'of a location beside the server');
 is(site($on80 . server('server_name a; location /b { mcds_cache_site b; }'),

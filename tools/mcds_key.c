@@ -172,9 +172,15 @@ static ngx_uint_t
 mcds_key_answers(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u)
 {
     ngx_uint_t      i;
-    mcds_scope_t  **other, *level;
+    mcds_scope_t  **other, *level, *around;
 
     other = m->sites->scopes.elts;
+
+    around = scope;
+
+    while (around->part) {
+        around = around->parent;
+    }
 
     for (i = 0; i < m->sites->scopes.nelts; i++) {
 
@@ -183,11 +189,11 @@ mcds_key_answers(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u)
         }
 
         /*
-         * the location does not answer the URL if a location inside of it
-         * matches
+         * the location, with each "if" and limit_except in it, does not answer
+         * the URL if a location inside of it matches
          */
 
-        if (other[i]->parent == scope) {
+        if (other[i]->parent == around) {
             return 0;
         }
 

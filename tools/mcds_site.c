@@ -352,7 +352,7 @@ mcds_site_enter(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *parent)
 
 /*
  * stores the prefix or the exact URI of a location{} in nginx's configuration;
- * none if it is a regular expression
+ * none if it is a regular expression; other blocks are parts of a location{}
  */
 
 static void
@@ -365,6 +365,7 @@ mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope)
     n = cf->args->nelts;
 
     if (!mcds_is(&word[0], "location")) {
+        scope->part = (scope->level == MCDS_LEVEL_LOCATION);
         return;
     }
 
@@ -410,7 +411,14 @@ mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent)
             return MCDS_LEVEL_LOCATION;
         }
 
-        if (mcds_is(&word[0], "if") || mcds_is(&word[0], "limit_except")) {
+        /*
+         * nginx runs the code of an "if" that is directly in a server{}, but
+         * such a block never responds to a request itself
+         */
+
+        if (parent->level == MCDS_LEVEL_LOCATION
+            && (mcds_is(&word[0], "if") || mcds_is(&word[0], "limit_except")))
+        {
             return MCDS_LEVEL_LOCATION;
         }
     }

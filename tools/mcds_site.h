@@ -24,7 +24,7 @@ typedef enum {
     MCDS_LEVEL_HTTP,
     MCDS_LEVEL_SERVER,
     MCDS_LEVEL_LOCATION               /* the block is a location{}, or a block
-                                         inside of one, or an "if" */
+                                         inside of one */
 } mcds_level_e;
 
 
@@ -52,6 +52,10 @@ struct mcds_scope_s {
     ngx_str_t                  location;  /* prefix or exact URI of a location,
                                              with a leading slash, or empty */
     ngx_uint_t                 exact;
+    ngx_uint_t                 part;      /* 1: the block is an "if" or a
+                                             limit_except: it responds to some
+                                             requests of the location that it
+                                             is in */
     ngx_uint_t                 rest;      /* 1: the block is a server{} with a
                                              "location /" */
 
