@@ -55,6 +55,11 @@ http {
             mcds_cache_key $mcds_cache_key;
             mcds_cache_key_args sort;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
+            location /sorted/not/ {
+                mcds_cache_key "not sorted $mcds_cache_key";
+                mcds_cache_key_args off;
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
         }
     }
     server {
@@ -136,7 +141,8 @@ purged('localhost', $h->port(), @$_)
         ['/uri/2', 'localhost/uri/2, GET'],
         ['/uri/arg/3?ID=7&id=8', '/uri/arg/3: 7'],
         ['/uri/arg/4?i=1', '/uri/arg/4: '],
-        ['/uri/exact', "default $at/uri/exact"];
+        ['/uri/exact', "default $at/uri/exact"],
+        ['/sorted/not/1?b=1&a=2', "not sorted $at/sorted/not/1?b=1&a=2"];
 
 # an "if" of a server answers nothing, and a block of a location nothing that a
 # location inside of it answers

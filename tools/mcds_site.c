@@ -570,8 +570,14 @@ mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
     } else if (mcds_is(&word[0], "mcds_cache_key_args")) {
 
-        if (cf->args->nelts > 1 && !mcds_is(&word[1], "off")) {
-            scope->args = word[0];
+        /*
+         * "off" also stops the inheritance: data is not NULL, and the length
+         * is 0
+         */
+
+        if (cf->args->nelts > 1) {
+            scope->args.data = word[0].data;
+            scope->args.len = mcds_is(&word[1], "off") ? 0 : word[0].len;
         }
 
     } else if (mcds_is(&word[0], "mcds_purge_api")) {
