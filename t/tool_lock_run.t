@@ -236,6 +236,15 @@ $r = $mcds->run('lock', 'run', 'import', '--', 'printf', '%s;', 'a b', '',
     '-x');
 is($r->{out}, 'a b;;-x;', 'arguments are passed on as they are');
 
+SKIP: {
+    skip 'no /proc', 1 if !-d '/proc/self/fd';
+
+    my $files = `exec ls /proc/self/fd < /dev/null 2> /dev/null`;
+
+    is($mcds->run('lock', 'run', 'import', '--', 'ls', '/proc/self/fd')->{out},
+        $files, 'connections to memcached are not passed on');
+}
+
 for (['import'], ['import', 'true'], ['--', 'import'], ['import', '--'],
     ['import', 'a', '--', 'true'], ['import', '--ttl=1s', '--', 'true'],
     ['import:fence', '--', 'true'], ['', '--', 'true'])

@@ -292,6 +292,17 @@ mcds_run_child(mcds_run_t *run, char **argv)
     char        number[NGX_INT64_LEN + 1];
     ngx_uint_t  i;
 
+    /*
+     * the tool's connections to memcached, which may be authenticated, are
+     * closed when the process becomes the command
+     */
+
+    for (i = 0; i < ngx_cycle->connection_n; i++) {
+        if (ngx_cycle->connections[i].fd != (ngx_socket_t) -1) {
+            (void) fcntl(ngx_cycle->connections[i].fd, F_SETFD, FD_CLOEXEC);
+        }
+    }
+
     for (i = 0; mcds_run_signals[i]; i++) {
         if (!mcds_signal_ignored(mcds_run_signals[i])) {
             (void) signal(mcds_run_signals[i], SIG_DFL);
