@@ -90,6 +90,14 @@ for (['mcds_cache pages;', 0, 'pages'],
     ['mcds_cache pages; mcds_log l pool=pages;', 1, 'pages and a log'],
     ['server { mcds_use pages; mcds_cache on; mcds_lock $uri ttl=5s; }', 1,
         'pages and locks'],
+    ['mcds_cache pages; server { mcds_use pages; mcds_lock_api; }', 1,
+        'pages and locks of programs'],
+    ['mcds_cache pages; server { mcds_log_api l pool=pages; }', 1,
+        'pages and a log of programs'],
+    ['server { mcds_use pages; mcds_cache on; mcds_counter_api prefix=p:; }',
+        1, 'pages and counters of the API'],
+    ['server { mcds_use pages; mcds_cache on; mcds_counter_api $a; }', 0,
+        'pages, and the API shows a counter of another pool'],
     ['', 1, 'nothing that is known'])
 {
     my ($conf, $code, $name) = @$_;
@@ -255,6 +263,10 @@ conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
 
 is($mcds->run('lock', 'show', 'cron')->{code}, 3,
     'the pool of: a bare mcds_lock_api');
+is_deeply([map { [@$_{qw/ directive name pool /}] }
+    grep { ($_->{directive} // '') eq 'mcds_lock_api' }
+    @{$mcds->json('check')->{directives}}], [['mcds_lock_api', undef, 'b']],
+    'which check lists');
 is(scalar(grep { ($_->{directive} // '') eq 'mcds_cache' }
     @{$mcds->json('check')->{directives}}), 1, 'check goes on');
 

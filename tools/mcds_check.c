@@ -26,8 +26,8 @@
 /* the directives of nginx's configuration that store data under a name */
 #define MCDS_CHECK_NAMES                                                      \
     "mcds_cache mcds_counter mcds_visitor_counter mcds_counter_top "          \
-    "mcds_lock mcds_log mcds_array_api mcds_array_push mcds_table_api "        \
-    "mcds_table_lookup"
+    "mcds_counter_api mcds_lock mcds_lock_api mcds_log mcds_log_api "         \
+    "mcds_array_api mcds_array_push mcds_table_api mcds_table_lookup"
 
 /* the section of the manual about the options -C and -M of memcached */
 #define MCDS_CHECK_SETTINGS                                                   \
@@ -57,6 +57,7 @@ typedef struct {
 
 
 static json_t *mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool);
+static mcds_directive_t *mcds_check_next(mcds_t *m, ngx_uint_t *i);
 static ngx_uint_t mcds_check_pages(mcds_t *m, ngx_mcds_pool_t *pool);
 static char *mcds_check_distribution(ngx_mcds_pool_t *pool);
 static ngx_uint_t mcds_check_shared(mcds_t *m, ngx_mcds_server_t *server);
@@ -144,7 +145,7 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     names = json_array();
     i = 0;
 
-    while ((directive = mcds_site_find(m, &i, MCDS_CHECK_NAMES, NULL))) {
+    while ((directive = mcds_check_next(m, &i))) {
         use = json_object();
         line = directive->line;
 
@@ -212,6 +213,34 @@ mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool)
 
 
 /*
+ * returns the next directive of nginx's configuration, from *i on, that stores
+ * data under a name, and advances *i; NULL if there is none
+ */
+
+static mcds_directive_t *
+mcds_check_next(mcds_t *m, ngx_uint_t *i)
+{
+    mcds_directive_t  *directive;
+
+    while ((directive = mcds_site_find(m, i, MCDS_CHECK_NAMES, NULL))) {
+
+        /*
+         * without "prefix=", mcds_counter_api has no counters of its own: it
+         * shows those of other directives, which may have other pools
+         */
+
+        if (!mcds_is(&directive->words[0], "mcds_counter_api")
+            || mcds_site_param(directive, "prefix="))
+        {
+            return directive;
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
  * returns 1 for a pool in which nginx stores only pages: evictions of items are
  * normal there
  */
@@ -226,7 +255,7 @@ mcds_check_pages(mcds_t *m, ngx_mcds_pool_t *pool)
     i = 0;
     pages = 0;
 
-    while ((directive = mcds_site_find(m, &i, MCDS_CHECK_NAMES, NULL))) {
+    while ((directive = mcds_check_next(m, &i))) {
         used = mcds_site_in_pool(m, directive);
 
         if (used && used != pool) {
