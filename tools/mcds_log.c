@@ -380,27 +380,34 @@ mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
         return;
     }
 
-    if (rc != NGX_MCDS_OK) {
+    if (batch) {
 
         /*
-         * "log follow" goes on after a failure, and prints further lines when
-         * the memcached server is back
+         * a poll of the log that has failed on one memcached server returns the
+         * new lines of the others; a later call, without lines, tells whether
+         * the poll has failed
          */
 
-        if (!ml->failed) {
-            fprintf(stderr, "mcds log: %s, retrying\n", ngx_mcds_strerror(rc));
-        }
-
-        ml->failed = 1;
+        mcds_log_show(ml, batch);
+        (void) fflush(stdout);
         return;
     }
 
-    ml->failed = 0;
-
-    if (batch) {
-        mcds_log_show(ml, batch);
-        (void) fflush(stdout);
+    if (rc == NGX_MCDS_OK) {
+        ml->failed = 0;
+        return;
     }
+
+    /*
+     * "log follow" goes on after a failure, and prints further lines when the
+     * memcached server is back
+     */
+
+    if (!ml->failed) {
+        fprintf(stderr, "mcds log: %s, retrying\n", ngx_mcds_strerror(rc));
+    }
+
+    ml->failed = 1;
 }
 
 
