@@ -23,10 +23,16 @@
 
 /*
  * the number of lines that "log read" prints by default, and that "log follow"
- * prints before it follows the log
+ * prints before it follows the log, without --since and --after
  */
 #define MCDS_LOG_LIMIT            100
 #define MCDS_LOG_BEFORE           10
+
+/*
+ * the maximum number of lines that "log follow" with --since or --after reads
+ * at a time, until it has all of them
+ */
+#define MCDS_LOG_STEP             10000
 
 
 typedef enum {
@@ -45,8 +51,11 @@ typedef struct {
     ngx_uint_t             done;
     ngx_uint_t             rc;
     ngx_uint_t             failed;  /* 1: the last poll of the log has failed */
+    ngx_uint_t             n;       /* number of lines that the last read of
+                                       the log has returned */
     ngx_array_t            known;   /* array of ngx_mcds_log_id_t: the ids of
-                                       older log lines that were printed */
+                                       older log lines that were printed, in
+                                       ascending order */
     ngx_array_t            batches; /* batches of new log lines that came while
                                        older ones were read */
 } mcds_log_t;
@@ -56,9 +65,11 @@ static void mcds_log_read(mcds_log_t *ml, ngx_mcds_log_range_t *range);
 static void mcds_log_read_done(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events);
 static void mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range);
+static void mcds_log_read_all(mcds_log_t *ml, ngx_mcds_log_range_t *range);
 static void mcds_log_batch(void *data, ngx_uint_t rc,
     ngx_mcds_log_batch_t *batch);
 static void mcds_log_show(mcds_log_t *ml, ngx_mcds_log_batch_t *batch);
+static int ngx_libc_cdecl mcds_log_cmp(const void *one, const void *two);
 static void mcds_log_event(mcds_log_t *ml, ngx_mcds_log_event_t *event);
 static void mcds_log_signal(int signo);
 
@@ -119,18 +130,25 @@ mcds_log(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     if (m->o.since) {
         range.first = now - m->o.since;
-        range.newest = 0;
     }
 
-    if (m->o.after.len) {
-        if (ngx_mcds_log_id_parse(&range.after, &m->o.after) != NGX_OK) {
-            mcds_usage(m, "--after must be the id of a line");
-        }
-
-        range.newest = 0;
+    if (m->o.after.len
+        && ngx_mcds_log_id_parse(&range.after, &m->o.after) != NGX_OK)
+    {
+        mcds_usage(m, "--after must be the id of a line");
     }
 
     if (mcds_is(&args[0], "read")) {
+
+        /*
+         * after a line, the first lines are printed, so that a program can go
+         * on with the id of the last one
+         */
+
+        if (m->o.after.len) {
+            range.newest = 0;
+        }
+
         mcds_log_read(&ml, &range);
 
         if (ml.rc != NGX_MCDS_OK) {
@@ -140,8 +158,15 @@ mcds_log(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         return;
     }
 
-    if (range.newest && !m->o.limit) {
-        range.limit = MCDS_LOG_BEFORE;
+    if (m->o.limit == 0) {
+
+        if (m->o.since || m->o.after.len) {
+            range.newest = 0;
+            range.limit = MCDS_LOG_STEP;
+
+        } else {
+            range.limit = MCDS_LOG_BEFORE;
+        }
     }
 
     mcds_log_follow(&ml, &range);
@@ -204,6 +229,7 @@ mcds_log_find(mcds_t *m, ngx_mcds_log_t *log, ngx_str_t *name)
 static void
 mcds_log_read(mcds_log_t *ml, ngx_mcds_log_range_t *range)
 {
+    ml->n = 0;
     ml->done = 0;
 
     if (ngx_mcds_log_read(ml->log, range, mcds_now(), mcds_log_read_done, ml)
@@ -226,8 +252,9 @@ mcds_log_read_done(void *data, ngx_uint_t rc, ngx_mcds_log_events_t *events)
 
     ml->done = 1;
     ml->rc = rc;
+    ml->n = (rc == NGX_MCDS_OK) ? events->n : 0;
 
-    for (i = 0; rc == NGX_MCDS_OK && i < events->n; i++) {
+    for (i = 0; i < ml->n; i++) {
         mcds_log_event(ml, &events->elts[i]);
 
         id = ngx_array_push(&ml->known);
@@ -307,7 +334,7 @@ mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range)
         range->last = ngx_mcds_log_settled(&follower);
 
         ml->state = MCDS_LOG_READING;
-        mcds_log_read(ml, range);
+        mcds_log_read_all(ml, range);
     }
 
     if (ml->rc != NGX_MCDS_OK) {
@@ -332,6 +359,31 @@ mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range)
     }
 
     ngx_mcds_log_leave(&follower);
+}
+
+
+/*
+ * Prints the last lines of a log, range->limit of them, or if range->newest is
+ * 0, all lines in range, in steps of range->limit.
+ */
+
+static void
+mcds_log_read_all(mcds_log_t *ml, ngx_mcds_log_range_t *range)
+{
+    ngx_mcds_log_id_t  *id;
+
+    for ( ;; ) {
+        mcds_log_read(ml, range);
+
+        /* ml->n is 0 if the read of the log has failed */
+
+        if (range->newest || ml->n < range->limit || mcds_log_ended) {
+            return;
+        }
+
+        id = ml->known.elts;
+        range->after = id[ml->known.nelts - 1];
+    }
 }
 
 
@@ -414,25 +466,27 @@ mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
 static void
 mcds_log_show(mcds_log_t *ml, ngx_mcds_log_batch_t *batch)
 {
-    ngx_uint_t             i, n;
-    ngx_mcds_log_id_t     *known;
+    ngx_uint_t             i;
     ngx_mcds_log_event_t  *event;
-
-    known = ml->known.elts;
 
     for (i = 0; i < batch->events.n; i++) {
         event = &batch->events.elts[i];
 
-        for (n = 0; n < ml->known.nelts; n++) {
-            if (ngx_mcds_log_id_cmp(&event->id, &known[n]) == 0) {
-                break;
-            }
-        }
-
-        if (n == ml->known.nelts) {
+        if (bsearch(&event->id, ml->known.elts, ml->known.nelts,
+                    sizeof(ngx_mcds_log_id_t), mcds_log_cmp)
+            == NULL)
+        {
             mcds_log_event(ml, event);
         }
     }
+}
+
+
+static int ngx_libc_cdecl
+mcds_log_cmp(const void *one, const void *two)
+{
+    return ngx_mcds_log_id_cmp((ngx_mcds_log_id_t *) one,
+                               (ngx_mcds_log_id_t *) two);
 }
 
 
