@@ -95,6 +95,12 @@ mcds_array_find(mcds_t *m, ngx_mcds_array_t *array)
     while ((directive = mcds_site_find(m, &i, "mcds_array_api mcds_array_push",
                                        &array->key)))
     {
+        /* another pool of memcached servers may have an array of this name */
+
+        if (mcds_site_in_pool(m, directive) != m->pool) {
+            continue;
+        }
+
         max = mcds_site_param(directive, "max=");
 
         if (max) {

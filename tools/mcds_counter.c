@@ -459,10 +459,11 @@ mcds_counter_slots(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 
 
 /*
- * Finds the directive mcds_visitor_counter that counts this key: one with just
- * this key or else, of the directives whose variables may result in this key,
- * the one with the longest text before its first variable.  Ends the tool if
- * several directives are equally suitable, and differ in the window or slots.
+ * Finds the directive mcds_visitor_counter that counts this key in the pool of
+ * memcached servers that mcds uses: one with just this key or else, of the
+ * directives whose variables may result in this key, the one with the longest
+ * text before its first variable.  Ends the tool if several directives are
+ * equally suitable, and differ in the window or slots.
  */
 
 static mcds_directive_t *
@@ -482,6 +483,10 @@ mcds_visitors_find(mcds_t *m, ngx_str_t *key)
         while ((directive = mcds_site_find_key(m, &i, "mcds_visitor_counter",
                                                key, exact)))
         {
+            if (mcds_site_in_pool(m, directive) != m->pool) {
+                continue;
+            }
+
             rank = mcds_visitors_rank(directive);
 
             if (found == NULL || rank > best) {
@@ -633,6 +638,7 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     ngx_mcds_top_list_t  *list;
     ngx_mcds_server_t    *server;
     ngx_mcds_top_wait_t  *wait;
+    mcds_directive_t     *directive;
     uint32_t              slots;
 
     mcds_site_pool(m, "mcds_counter_top", &args[0]);
@@ -648,8 +654,11 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     slots = 0;
     i = 0;
 
-    mcds_counter_window(m, mcds_site_find(m, &i, "mcds_counter_top", &args[0]),
-                        &top.window, &slots);
+    do {
+        directive = mcds_site_find(m, &i, "mcds_counter_top", &args[0]);
+    } while (directive && mcds_site_in_pool(m, directive) != m->pool);
+
+    mcds_counter_window(m, directive, &top.window, &slots);
 
     top.slots = slots;
     done = 0;

@@ -192,6 +192,12 @@ mcds_log_find(mcds_t *m, ngx_mcds_log_t *log, ngx_str_t *name)
 
     while ((directive = mcds_site_find(m, &i, "mcds_log mcds_log_api", name)))
     {
+        /* another pool of memcached servers may have a log of the same name */
+
+        if (mcds_site_in_pool(m, directive) != m->pool) {
+            continue;
+        }
+
         value = mcds_site_param(directive, "chunk=");
 
         if (value) {
