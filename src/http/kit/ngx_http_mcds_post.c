@@ -282,6 +282,14 @@ ngx_http_mcds_post_copy(ngx_http_request_t *sr, ngx_http_mcds_post_t *post)
     sr->main->method = sr->method;
     sr->main->method_name = sr->method_name;
 
+    /*
+     * nginx delays a response by limit_rate of the main request, but nobody
+     * reads the response to a POST of mcds itself
+     */
+
+    sr->main->limit_rate = 0;
+    sr->main->limit_rate_set = 1;
+
     sr->loc_conf = post->ctx->loc_conf;
     sr->content_handler = NULL;
     sr->write_event_handler = ngx_http_handler;
