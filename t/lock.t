@@ -110,6 +110,24 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
+        location /passes/ {
+            mcds_use away;
+            mcds_lock away unavailable=pass;
+            try_files /none /second$uri;
+        }
+
+        location /second/ {
+            mcds_use away;
+            mcds_lock away;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
+        location /second/passes/too {
+            mcds_use away;
+            mcds_lock away unavailable=pass;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
         location /refused/ {
             mcds_lock refused;
             deny all;
@@ -328,6 +346,12 @@ is($r->status() . ' ' . $r->header('X-Lock'), '200 unavailable',
     'without the second lock');
 is($r->body() . ($r->header('X-Token') // ''), "\n",
     'not with the token of the first one');
+
+is($h->get('/passes/too')->status(), 200, 'without it in both locations');
+$r = $h->get('/passes/not');
+is($r->status() . ' ' . $r->header('X-Lock'), '503 unavailable',
+    'the second location does not let it pass');
+is($o->count('/second/passes/not'), 0, 'not sent to the backend');
 
 $o->set('/ssi/x', { headers => ['Content-Type' => 'text/plain'],
     body => '<!--# include virtual="/ssi/y" --> <!--# echo'

@@ -219,6 +219,17 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
         if (claim->pool == llcf->pool && claim->key.len == key.len
             && ngx_memcmp(claim->key.data, key.data, key.len) == 0)
         {
+            if (claim->status == NGX_MCDS_LOCK_UNAVAILABLE
+                && llcf->lock->unavailable != NGX_HTTP_MCDS_LOCK_PASS)
+            {
+                /*
+                 * another location has let the request pass without the lock,
+                 * which this location does not
+                 */
+
+                break;
+            }
+
             return NGX_DECLINED;
         }
     }
