@@ -140,6 +140,7 @@ ngx_http_mcds_lock_add_variables(ngx_conf_t *cf)
 ngx_int_t
 ngx_http_mcds_lock_handler(ngx_http_request_t *r)
 {
+    ngx_http_mcds_task_t           *task;
     ngx_http_mcds_lock_ctx_t       *ctx;
     ngx_http_mcds_lock_loc_conf_t  *llcf;
 
@@ -147,19 +148,23 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
+    task = ngx_http_mcds_task_get(r);
+
+    if (task && ngx_http_mcds_is_parked(&task->park)) {
+
+        /*
+         * the phases of a request run that waits for a lock or for another
+         * reply of memcached: another module runs them, or the client has left
+         * and nginx has led the request to its "post_action"; the request goes
+         * on waiting
+         */
+
+        return NGX_AGAIN;
+    }
+
     ctx = ngx_http_mcds_lock_get_ctx(r);
 
     if (ctx) {
-
-        if (ngx_http_mcds_is_parked(&ctx->task->park)) {
-
-            /*
-             * another module runs the phases of a request that waits for a
-             * lock: the request goes on waiting
-             */
-
-            return NGX_AGAIN;
-        }
 
         if (ctx->answered) {
             return ngx_http_mcds_lock_judge(r, ctx);

@@ -1,0 +1,128 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Clients that leave while their requests wait for memcached, where nginx has a
+# "post_action": it is sent once, under its own lock, and to its end.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
+
+my $m = $t->memcached('m');
+
+my $o = $t->origin('o', sub {
+    my ($o, $req) = @_;
+    return { headers => ['X-Origin' => 'whole'], body => "done\n" };
+});
+
+my $conf = <<'EOT';
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 50s; }
+    mcds_use main;
+
+    proxy_set_header X-Token $mcds_lock_token;
+    proxy_set_header X-Lock  $mcds_lock_status;
+
+    server {
+        listen 127.0.0.1:%%PORT%%;
+
+        location / {
+            mcds_counter $n key=$uri;
+            post_action  /done;
+            proxy_pass   http://127.0.0.1:%%PORT_o%%;
+        }
+        location = /done {
+            internal;
+            mcds_lock  done;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
+        location = /next  { return 200 next; }
+        location = /count { mcds_counter $n key=count; mcds_return $n; }
+    }
+}
+EOT
+
+my $h = $t->nginx('h', $conf);
+
+$h->get('/count');
+
+
+# a client that leaves while its request waits for a counter
+
+begin();
+$m->freeze();
+leave('/x');
+$m->cont();
+
+ok($o->wait_requests(1, '/done'), 'counter: post_action is sent');
+under_lock('counter');
+free('counter', 'done');
+is($h->get('/count')->status(), 200, 'counter: the worker goes on');
+is($o->count('/done'), 1, 'counter: post_action is sent once');
+is($o->count('/x'), 0, 'counter: the request is not');
+
+
+$t->done();
+
+
+sub begin { $o->mark() }
+
+
+# a request that was read before another one is answered waits by now
+
+sub ask {
+    my ($uri) = @_;
+
+    my $p = start_get($h->port(), $uri);
+
+    $h->get('/next') for 1 .. 3;
+
+    return $p;
+}
+
+
+sub leave {
+    my ($uri) = @_;
+
+    my $p = ask($uri);
+    my $n = gone();
+
+    $p->close();
+    ok(wait_for(sub { gone() > $n }), "$uri: the client leaves");
+    $h->get('/next') for 1 .. 3;
+}
+
+
+sub gone { $h->log_count(qr/client prematurely closed connection/) }
+
+
+sub under_lock {
+    my ($name) = @_;
+
+    my ($done) = $o->requests('/done');
+
+    is($done->{headers}{'x-lock'}, 'acquired', "$name: under a lock");
+    is($done->{headers}{'x-token'}, $m->get('done:fence'),
+        "$name: which is its own");
+}
+
+
+sub free {
+    my ($name, @keys) = @_;
+
+    ok(wait_for(sub { !grep { defined $m->get($_) } @keys }),
+        "$name: nothing is locked");
+}
