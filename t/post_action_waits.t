@@ -43,6 +43,16 @@ http {
             post_action  /done;
             proxy_pass   http://127.0.0.1:%%PORT_o%%;
         }
+        location /lock/ {
+            mcds_lock   first wait=10s;
+            post_action /done;
+            proxy_pass  http://127.0.0.1:%%PORT_o%%;
+        }
+        location /same/ {
+            mcds_lock   done wait=10s;
+            post_action /done;
+            proxy_pass  http://127.0.0.1:%%PORT_o%%;
+        }
         location = /done {
             internal;
             mcds_lock  done;
@@ -73,6 +83,44 @@ free('counter', 'done');
 is($h->get('/count')->status(), 200, 'counter: the worker goes on');
 is($o->count('/done'), 1, 'counter: post_action is sent once');
 is($o->count('/x'), 0, 'counter: the request is not');
+
+
+# ... or for a lock that another request has
+
+begin();
+$o->hold_path('/lock/1');
+
+my $owner = start_get($h->port(), '/lock/1');
+$o->wait_requests(1, '/lock/1');
+
+leave('/lock/2');
+
+ok($o->wait_requests(1, '/done'), 'lock: post_action is sent');
+under_lock('lock');
+
+my $waits = ask('/lock/3');
+
+$o->release('/lock/1');
+
+is(finish($_)->status(), 200, 'lock: the others') for $owner, $waits;
+ok($o->wait_requests(3, '/done'), 'lock: post_action for all');
+is($o->count('/lock/2'), 0, 'lock: the request that has left is not sent');
+free('lock', qw/ first done /);
+
+
+# ... or for memcached to grant the lock, which may be that of post_action
+
+for my $way (qw/ lock same /) {
+    begin();
+    $m->freeze();
+    leave("/$way/1");
+    $m->cont();
+
+    ok($o->wait_requests(1, '/done'), "$way, granted: post_action is sent");
+    under_lock("$way, granted");
+    free("$way, granted", qw/ first done /);
+    is($o->count(), 1, "$way, granted: nothing else is sent");
+}
 
 
 $t->done();

@@ -336,6 +336,7 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
     }
 
     park->parked = 1;
+    park->post_action = r->post_action;
 
     return NGX_AGAIN;
 }

@@ -46,6 +46,8 @@ struct ngx_http_mcds_park_s {
     unsigned                    woken:1;  /* 1: the request continues at the
                                              end of this turn of the event
                                              loop */
+    unsigned                    post_action:1; /* r->post_action of the request
+                                                  r when it began to wait */
 };
 
 
@@ -254,6 +256,14 @@ void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
  */
 
 #define ngx_http_mcds_is_parked(p)  ((p)->parked || (p)->woken)
+
+/*
+ * True if the client left during the request's latest wait, and nginx has led
+ * the request to its "post_action".
+ */
+
+#define ngx_http_mcds_is_left(p)                                              \
+    ((p)->request->post_action && !(p)->post_action)
 
 
 /*

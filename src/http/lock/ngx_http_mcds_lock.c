@@ -68,6 +68,9 @@ static ngx_int_t ngx_http_mcds_lock_take(ngx_http_request_t *r,
 static void ngx_http_mcds_lock_acquired(void *data,
     ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_over(void *data);
+static ngx_uint_t ngx_http_mcds_lock_same(ngx_http_request_t *r,
+    ngx_http_mcds_hold_t *claim);
+static void ngx_http_mcds_lock_leave(ngx_http_mcds_lock_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lock_judge(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lock_refuse(ngx_http_request_t *r,
@@ -149,6 +152,15 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
     }
 
     task = ngx_http_mcds_task_get(r);
+    ctx = ngx_http_mcds_lock_get_ctx(r);
+
+    if (ctx
+        && (ctx->waiting || ctx->answered)
+        && ngx_http_mcds_is_left(&task->park)
+        && !ngx_http_mcds_lock_same(r, ctx->claims))
+    {
+        ngx_http_mcds_lock_leave(ctx);
+    }
 
     if (task && ngx_http_mcds_is_parked(&task->park)) {
 
@@ -161,8 +173,6 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
 
         return NGX_AGAIN;
     }
-
-    ctx = ngx_http_mcds_lock_get_ctx(r);
 
     if (ctx) {
 
@@ -378,6 +388,60 @@ ngx_http_mcds_lock_over(void *data)
     ngx_http_mcds_budget_log(ctx->task->request);
 
     ngx_http_mcds_lock_acquired(claim, NULL, NGX_MCDS_LOCK_UNAVAILABLE);
+}
+
+
+/* 1 if mcds_lock of the request's location has the lock of this claim */
+
+static ngx_uint_t
+ngx_http_mcds_lock_same(ngx_http_request_t *r, ngx_http_mcds_hold_t *claim)
+{
+    ngx_str_t                       key;
+    ngx_http_mcds_lock_loc_conf_t  *llcf;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
+
+    if (llcf->lock == NULL || llcf->pool != claim->pool
+        || ngx_http_complex_value(r, &llcf->lock->key, &key) != NGX_OK)
+    {
+        return 0;
+    }
+
+    return key.len == claim->key.len
+           && ngx_memcmp(key.data, claim->key.data, key.len) == 0;
+}
+
+
+/*
+ * Called when the client of a request that waits for a lock has left, and nginx
+ * has led the request to its "post_action", whose location has another lock or
+ * none: the request neither waits for the first lock nor keeps it.
+ */
+
+static void
+ngx_http_mcds_lock_leave(ngx_http_mcds_lock_ctx_t *ctx)
+{
+    ngx_http_mcds_hold_t  *claim;
+
+    claim = ctx->claims;
+    ctx->claims = claim->next;
+
+    if (claim->lock) {
+        ngx_mcds_lock_release(claim->lock);
+    }
+
+    ctx->waiting = 0;
+    ctx->answered = 0;
+    ctx->wait += ngx_current_msec - ctx->start;
+
+    /*
+     * the time for which the client has waited for the first lock does not
+     * count towards the time that "post_action" may wait for memcached
+     */
+
+    ngx_mcds_wait_cancel(&ctx->task->delay);
+
+    ngx_http_mcds_park_cancel(&ctx->task->park);
 }
 
 
