@@ -32,6 +32,9 @@ http {
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 50s; }
     mcds_use main;
 
+    log_format origin '$request_uri $upstream_http_x_origin';
+    access_log %%DIR%%/origin.log origin;
+
     proxy_set_header X-Token $mcds_lock_token;
     proxy_set_header X-Lock  $mcds_lock_status;
 
@@ -57,6 +60,20 @@ http {
             internal;
             mcds_lock  done;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
+        location /full/counter {
+            post_action /counts;
+            proxy_pass  http://127.0.0.1:%%PORT_o%%;
+        }
+        location /full/lock {
+            post_action /done;
+            proxy_pass  http://127.0.0.1:%%PORT_o%%;
+        }
+        location = /counts {
+            internal;
+            mcds_counter $n key=counts;
+            proxy_pass   http://127.0.0.1:%%PORT_o%%;
         }
 
         location = /next  { return 200 next; }
@@ -123,6 +140,26 @@ for my $way (qw/ lock same /) {
 }
 
 
+# a client that leaves with its response, while post_action waits
+
+for ([counter => '/counts'], [lock => '/done']) {
+    my ($way, $path) = @$_;
+
+    begin();
+    $m->freeze();
+
+    my $p = start_get($h->port(), "/full/$way");
+
+    wait_for(sub { $p->fill(0); $p->{in} =~ /done/ });
+    $h->get('/next') for 1 .. 3;
+    $p->close();
+    $h->get('/next') for 1 .. 3;
+    $m->cont();
+
+    ok($o->wait_requests(1, $path), "full, $way: post_action is sent");
+    ok(logged("/full/$way whole"), "full, $way: and is answered");
+}
+
 $t->done();
 
 
@@ -155,6 +192,12 @@ sub leave {
 
 
 sub gone { $h->log_count(qr/client prematurely closed connection/) }
+
+
+sub logged {
+    my ($line) = @_;
+    return wait_for(sub { $t->read_file('h/origin.log') =~ /^\Q$line\E$/m });
+}
 
 
 sub under_lock {

@@ -319,14 +319,22 @@ ngx_http_mcds_task_again(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 ngx_int_t
 ngx_http_mcds_park(ngx_http_mcds_park_t *park)
 {
+    ngx_uint_t           watch;
     ngx_http_request_t  *r;
 
     r = park->request;
 
-    r->write_event_handler = (r == r->main) ? ngx_http_mcds_park_writer
-                                            : ngx_http_request_empty_handler;
+    /*
+     * no client waits for the response to the request of "post_action", which
+     * goes on even if the client leaves
+     */
 
-    if (r == r->main && !ngx_http_mcds_discards(r)) {
+    watch = (r == r->main && !r->post_action);
+
+    r->write_event_handler = watch ? ngx_http_mcds_park_writer
+                                   : ngx_http_request_empty_handler;
+
+    if (watch && !ngx_http_mcds_discards(r)) {
 
         r->read_event_handler = ngx_http_test_reading;
 

@@ -226,9 +226,9 @@ ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
 
 /*
  * Lets a request wait until ngx_http_mcds_wake() continues it: a main request
- * gets event handlers that finalize it if the client leaves, a subrequest gets
- * one that does nothing.  NGX_AGAIN: the request waits; otherwise the result
- * for the handler to return.
+ * gets event handlers that finalize it if the client leaves; a subrequest, and
+ * a request of "post_action", get one that does nothing.  NGX_AGAIN: the
+ * request waits; otherwise the result for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
