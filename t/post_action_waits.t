@@ -62,6 +62,15 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
+        location /numbers/ {
+            mcds_counter_api prefix=n:;
+            post_action /plain;
+        }
+        location = /plain {
+            internal;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
         location /full/counter {
             post_action /counts;
             proxy_pass  http://127.0.0.1:%%PORT_o%%;
@@ -138,6 +147,20 @@ for my $way (qw/ lock same /) {
     free("$way, granted", qw/ first done /);
     is($o->count(), 1, "$way, granted: nothing else is sent");
 }
+
+
+# ... or, in an API, for numbers
+
+begin();
+$m->freeze();
+$o->hold_path('/plain');
+leave('/numbers/?key=x');
+ok($o->wait_requests(1, '/plain'), 'numbers: post_action is sent');
+$m->cont();
+$h->get('/count');
+$o->release('/plain');
+ok(logged('/numbers/?key=x whole'), 'numbers: and is answered');
+is($o->count('/plain'), 1, 'numbers: post_action is sent once');
 
 
 # a client that leaves with its response, while post_action waits

@@ -466,7 +466,6 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
          */
 
         n = ngx_read_file(b->file, p, len, b->file_pos);
-
         if (n != (ssize_t) len) {
             return NGX_ERROR;
         }
@@ -490,7 +489,6 @@ ngx_http_mcds_resource_end(ngx_http_mcds_resource_t *res, ngx_int_t rc)
     if (rc == NGX_DONE) {
 
         rc = ngx_http_mcds_park(&res->park);
-
         if (rc == NGX_AGAIN) {
             return;
         }
@@ -506,7 +504,6 @@ ngx_http_mcds_resource_wait(ngx_http_mcds_resource_t *res)
     ngx_int_t  rc;
 
     rc = ngx_http_mcds_park(&res->park);
-
     if (rc != NGX_AGAIN) {
         return rc;
     }
@@ -543,7 +540,11 @@ ngx_http_mcds_resource_resume(ngx_http_mcds_park_t *park)
 {
     ngx_http_mcds_resource_t *res = park->data;
 
-    ngx_http_mcds_resource_end(res, res->answer(res));
+    /* the client may have left: "post_action" then runs without the resource */
+
+    if (!ngx_http_mcds_is_left(park)) {
+        ngx_http_mcds_resource_end(res, res->answer(res));
+    }
 }
 
 
