@@ -34,6 +34,8 @@ static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
 static ngx_uint_t ngx_http_mcds_cache_personal(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
+static ngx_uint_t ngx_http_mcds_cache_led(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_join(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx,
@@ -73,6 +75,12 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
         return NGX_OK;
     }
 
+    ctx->authorization = ngx_http_mcds_cache_personal(r, ccf);
+
+    if (ngx_http_mcds_cache_led(r, ctx)) {
+        return NGX_OK;
+    }
+
     if (ngx_http_mcds_overridden(r)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_OVERRIDE;
@@ -98,8 +106,6 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
     }
 
     ngx_http_mcds_hotkeys_add(NGX_MCDS_HOTKEYS_PAGES, &ctx->key);
-
-    ctx->authorization = ngx_http_mcds_cache_personal(r, ccf);
 
     if (ngx_http_mcds_request_cc(r, ctx) != NGX_OK) {
         return NGX_ERROR;
@@ -248,6 +254,31 @@ ngx_http_mcds_cache_personal(ngx_http_request_t *r,
     }
 
 #endif
+
+    return 0;
+}
+
+
+/*
+ * Returns 1 if X-Accel-Redirect has led the request to this location, from one
+ * with the cache off, and the response with X-Accel-Redirect forbids to store
+ * the response of this location: the cache is not used.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_cache_led(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+{
+    if (!ngx_http_mcds_is_accel(r)) {
+        return 0;
+    }
+
+    ctx->start = ngx_current_msec;
+    ctx->reason = ngx_http_mcds_store_left(r, ctx);
+
+    if (ctx->reason) {
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        return 1;
+    }
 
     return 0;
 }

@@ -531,10 +531,16 @@ ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     ngx_http_mcds_store_pass(r, ctx);
 
-    return !ngx_http_mcds_is_accel(r)
-           || response.vary
-           || (reason != NGX_MCDS_STORE
-               && reason != NGX_MCDS_REFUSE_NO_LIFETIME);
+    if (!ngx_http_mcds_is_accel(r)) {
+        return NGX_MCDS_REASON_ERROR_PAGE;
+    }
+
+    if (reason != NGX_MCDS_STORE && reason != NGX_MCDS_REFUSE_NO_LIFETIME) {
+        return ngx_mcds_fresh_why(reason);
+    }
+
+    return response.vary ? ngx_mcds_fresh_why(NGX_MCDS_REFUSE_VARY)
+                         : NGX_MCDS_REASON_NONE;
 }
 
 

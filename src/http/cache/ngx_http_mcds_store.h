@@ -130,9 +130,10 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
 /*
  * Call this when the request r was redirected to another location, after the
  * origin has responded: ends the build of the page, if the request builds it.
- * Returns 1 if the request must not get the page of the new location from the
- * cache: the redirect is not by X-Accel-Redirect, or the origin's response has
- * Vary or headers that forbid to store the response.
+ * Returns NGX_MCDS_REASON_NONE, or the reason if the request must not get the
+ * page of the new location from the cache: the redirect is not by
+ * X-Accel-Redirect, or the origin's response has Vary or headers that forbid to
+ * store the response.
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,

@@ -1,0 +1,109 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# X-Accel-Redirect leads from an application to a location with a cache: what
+# the application says beside it counts, also if the application has none.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new();
+
+# whose file a visitor gets is what the application says
+
+my $m = $t->memcached('m');
+my $a = $t->origin('a', sub {
+    my ($a, $q) = @_;
+    my ($to) = $q->{path} =~ m{^/\w+/(uri|named)/};
+
+    return { headers => ['X-Accel-Redirect' => $to eq 'uri' ? '/storage'
+            : '@storage', 'X-File' => "/$q->{headers}{'x-user'}",
+        split /: /, $q->{headers}{'x-say'} // ''] };
+});
+my $s = $t->origin('s', sub {
+    my ($s, $q) = @_;
+
+    return { headers => ['Cache-Control' => 'public, max-age=600'],
+        body => "$q->{path} $q->{k}" };
+});
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
+    add_header X-Cache "$mcds_cache_status $mcds_cache_reason" always;
+    mcds_cache on;
+    mcds_cache_key $request_uri;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location /off/ {
+            mcds_cache off;
+            proxy_pass http://127.0.0.1:%%PORT_a%%;
+        }
+        location = /storage {
+            internal;
+            set $file $upstream_http_x_file;
+            proxy_pass http://127.0.0.1:%%PORT_s%%$file;
+        }
+        location @storage {
+            set $file $upstream_http_x_file;
+            proxy_pass http://127.0.0.1:%%PORT_s%%$file;
+        }
+    }
+}
+EOT
+
+sub ask {
+    my ($uri, $user, $say, @headers) = @_;
+
+    my $r = $h->get($uri, headers => ['X-User' => $user,
+        defined $say ? ('X-Say' => $say) : (), @headers]);
+
+    return join ' ', $r->header('X-Cache') // '-', $r->body() =~ /(\w+)/;
+}
+
+for my $row (['private', 'Cache-Control: private'],
+    ['no-store', 'Cache-Control: no-store'],
+    ['expired', 'Cache-Control: max-age=0'],
+    ['set-cookie', 'Set-Cookie: a=b'], ['vary', 'Vary: X-User'])
+{
+    my ($reason, $say) = @$row;
+
+    for my $uri ("/off/uri/$reason", "/off/named/$reason") {
+        is(ask($uri, 'alice', $say), "BYPASS $reason alice", "$uri: $say");
+        is(ask($uri, 'bob', $say), "BYPASS $reason bob", "$uri: his own");
+    }
+}
+
+for my $uri ('/off/uri/login', '/off/named/login') {
+    my @login = (Authorization => 'x');
+
+    is(ask($uri, 'alice', undef, @login), 'BYPASS authorization alice',
+        "$uri: with a password");
+    is(ask($uri, 'bob', undef), 'MISS absent bob', "$uri: without");
+}
+
+# what may be shared is
+
+for my $say (undef, 'Cache-Control: max-age=600') {
+    for my $uri (map { "/off/$_/shared" . ($say ? 1 : 0) } qw/ uri named /) {
+        is(ask($uri, 'alice', $say), 'MISS absent alice', "$uri: stored");
+        ok(wait_for(sub { ask($uri, 'bob', $say) eq 'HIT fresh alice' }),
+            "$uri: and shared");
+        is(ask($uri, 'bob', 'Cache-Control: private'), 'BYPASS private bob',
+            "$uri: unless the application forbids it");
+    }
+}
+
+$t->done();
