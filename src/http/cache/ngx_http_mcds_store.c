@@ -34,6 +34,8 @@ static void ngx_http_mcds_store_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_store_foreign(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_store_ruled(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_lines(ngx_http_request_t *r,
@@ -539,8 +541,50 @@ ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return ngx_mcds_fresh_why(reason);
     }
 
-    return response.vary ? ngx_mcds_fresh_why(NGX_MCDS_REFUSE_VARY)
-                         : NGX_MCDS_REASON_NONE;
+    if (response.vary) {
+        return ngx_mcds_fresh_why(NGX_MCDS_REFUSE_VARY);
+    }
+
+    return ngx_http_mcds_store_ruled(r, ctx) ? NGX_MCDS_REASON_RULE
+                                             : NGX_MCDS_REASON_NONE;
+}
+
+
+/*
+ * Returns 1 if mcds_no_cache forbids to store what the response with
+ * X-Accel-Redirect leads to.  The conditions are evaluated again for the
+ * response of the new location, so the values that variables get here are
+ * forgotten.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_store_ruled(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+{
+    size_t                      size;
+    ngx_uint_t                  allowed;
+    ngx_http_variable_value_t  *vv;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    if (ctx->conf->no_cache == NULL && ctx->asker->no_cache == NULL) {
+        return 0;
+    }
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
+
+    vv = ngx_palloc(r->pool, size);
+    if (vv == NULL) {
+        return 1;
+    }
+
+    ngx_memcpy(vv, r->variables, size);
+
+    allowed = ngx_http_mcds_admission_allowed(r, ctx, ctx->conf);
+
+    ngx_memcpy(r->variables, vv, size);
+
+    return !allowed;
 }
 
 

@@ -133,7 +133,7 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
  * Returns NGX_MCDS_REASON_NONE, or the reason if the request must not get the
  * page of the new location from the cache: the redirect is not by
  * X-Accel-Redirect, or the origin's response has Vary or headers that forbid to
- * store the response.
+ * store the response, or mcds_no_cache does.
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
