@@ -87,6 +87,16 @@ http {
             try_files /none @tried;
         }
         location = /ok { mcds_cache off; return 204; }
+        location /behind/ {
+            mcds_purge_api off;
+            mcds_cache_session_cookies outer;
+            try_files /none @behind;
+        }
+        location @behind {
+            mcds_cache_shared on;
+            mcds_purge_api method=PURGE $http_x_purge mode=refresh;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
     }
 }
 EOT
@@ -184,6 +194,42 @@ for my $uri ('/checked', '/checked/half') {
     ok($o->wait_requests(2, $uri), "$uri: the origin is asked");
     settled();
     is_page($uri, '1 for all', "$uri: its answer is not stored");
+}
+
+# only the location behind try_files knows the purge, and not all of the rules:
+# those of the location before count, too
+
+sub behind {
+    my ($uri, @headers) = @_;
+    my $method = "@headers" =~ /X-Purge/ ? 'GET' : 'PURGE';
+
+    $h->get($uri);
+    page_wait($m, key($uri)) or die "$uri is not stored\n";
+
+    my $r = $h->get($uri, method => $method, headers => [@headers]);
+
+    return decode_json($r->body())->{refresh} ? 'rebuilt' : 'purged';
+}
+
+for (['PURGE'], ['GET', 'X-Purge' => 1]) {
+    my ($method, @purge) = @$_;
+
+    my $uri = "/behind/$method";
+
+    is(behind("$uri/outer", @purge, Cookie => 'outer=1'), 'purged',
+        "$uri: a session of the location before");
+    settled();
+    is($o->count("$uri/outer"), 1, "$uri: the origin is not asked");
+
+    is(behind("$uri/login", @purge, Authorization => 'x'), 'rebuilt',
+        "$uri: a password, begun");
+    ok($o->wait_requests(2, "$uri/login"), "$uri: the origin is asked");
+    settled();
+    is_page("$uri/login", '1 for all', "$uri: the answer is not stored");
+
+    is(behind("$uri/cookie", @purge, Cookie => 'a=1'), 'rebuilt',
+        "$uri: another cookie");
+    rebuilt("$uri/cookie", '2 for a=1', "$uri: rebuilt");
 }
 
 $t->done();

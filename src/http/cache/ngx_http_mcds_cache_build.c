@@ -180,7 +180,12 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
 
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_WAIT);
 
-    ctx->asker = ccf;
+    /* another location may have begun the request, and its rules hold, too */
+
+    if (ctx->asker == NULL) {
+        ctx->asker = ccf;
+    }
+
     ctx->conf = ccf;
     ctx->at = ctx->key;
 

@@ -307,6 +307,8 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         && purging->n
         && purging->rc == NGX_MCDS_OK
         && purging->purged[0].found == NGX_MCDS_PURGED_PAGE
+        && (ctx->asker == NULL
+            || ngx_http_mcds_cache_rebuilds(r, ctx, ctx->asker))
         && ngx_http_mcds_cache_rebuilds(r, ctx, ccf))
     {
         rc = ngx_http_mcds_purge_rebuild(r, ctx, ccf);
