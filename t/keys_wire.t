@@ -199,9 +199,15 @@ sub ask {
 
     $page = "<>$page";
 
-    $passed{$id} = 1;
     $want{'ma ' . key($_)}++ for @texts;
-    $want{'mg ' . key($page)} += 2;    # and again with the lock
+    $want{'mg ' . key($page)}++;
+
+    # for a host in upper case nothing is stored
+
+    return if $at{host} =~ /[A-Z]/;
+
+    $passed{$id} = 1;
+    $want{'mg ' . key($page)}++;    # again with the lock
     $want{'ms ' . key($page)}++;
     $want{$_ . ' ' . key($page, '', ':lock')}++ for 'ms', 'md';
 }

@@ -135,7 +135,7 @@ stored('/more?tags=a%20x');
 # hosts, and all
 
 fill('/host', '/none?1');
-$h->get('/host', host => 'Other.example') for 1, 2;
+$h->get('/host', host => 'other.example') for 1, 2;
 page_wait($m, '<>http://other.example/host');
 purge('host=LOCALHOST&mode=delete');
 is(status($h->get('/host')), 'MISS answer 3', 'a host');

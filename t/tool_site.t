@@ -88,7 +88,9 @@ sub found {
     my ($where, $host, $uri, $url, $site) = @_;
     my $p;
 
-    my $r = Test::Mcds::Http::http_get($where, $uri, host => $host);
+    # nothing is stored for a host in upper case, but all find what is there
+
+    my $r = Test::Mcds::Http::http_get($where, $uri, host => lc $host);
 
     wait_for(sub {
         $p = $mcds->json('get', $url)->[0];

@@ -42,6 +42,7 @@ static ngx_int_t ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t reason);
 static void ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_cache_upgrade(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_cache_cased(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -111,7 +112,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (ngx_http_mcds_cache_upgrade(r)) {
+    if (ngx_http_mcds_cache_upgrade(r) || ngx_http_mcds_cache_cased(r)) {
         ctx->no_store = 1;
     }
 
@@ -296,6 +297,10 @@ ngx_http_mcds_cache_rebuilds(ngx_http_request_t *r,
         || (ctx->asked_about && !ccf->cache_shared))
     {
         ctx->authorization = 1;
+    }
+
+    if (ngx_http_mcds_cache_cased(r)) {
+        return 0;
     }
 
     return !ngx_http_mcds_overridden(r)
@@ -556,4 +561,27 @@ ngx_http_mcds_cache_upgrade(ngx_http_request_t *r)
     return h
            && r->http_version == NGX_HTTP_VERSION_11
            && !ngx_http_mcds_header_is(&h->value, "h2c");
+}
+
+
+/*
+ * Returns 1 if the Host header has upper-case letters in the name of the host.
+ * The key has this name in lower case, while the origin may answer with the
+ * name as the client has written it, or redirect to the usual one.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_cache_cased(ngx_http_request_t *r)
+{
+    ngx_str_t  *value, *server;
+
+    if (r->headers_in.host == NULL) {
+        return 0;
+    }
+
+    value = &r->headers_in.host->value;
+    server = &r->headers_in.server;
+
+    return value->len >= server->len
+           && ngx_memcmp(value->data, server->data, server->len) != 0;
 }
