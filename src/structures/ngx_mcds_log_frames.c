@@ -148,7 +148,7 @@ ngx_mcds_log_frames_held(ngx_queue_t *frames, uint64_t after)
 
 
 ngx_mcds_log_frame_t *
-ngx_mcds_log_frames_free(ngx_queue_t *frames)
+ngx_mcds_log_frames_first(ngx_queue_t *frames)
 {
     ngx_queue_t           *q;
     ngx_mcds_log_frame_t  *frame;

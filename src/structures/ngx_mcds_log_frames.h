@@ -63,7 +63,7 @@ void ngx_mcds_log_frames_add(ngx_queue_t *frames, ngx_mcds_log_frame_t *frame);
 void ngx_mcds_log_frames_hold(ngx_queue_t *frames, uint64_t chunk);
 
 
-/* Makes all frames (lines to append at once) free that are held. */
+/* Ends the hold of all frames (lines to append at once). */
 
 void ngx_mcds_log_frames_release(ngx_queue_t *frames);
 
@@ -80,7 +80,7 @@ ngx_mcds_log_frame_t *ngx_mcds_log_frames_held(ngx_queue_t *frames,
 
 /* Returns the first frame (lines to append at once) not held; NULL: none. */
 
-ngx_mcds_log_frame_t *ngx_mcds_log_frames_free(ngx_queue_t *frames);
+ngx_mcds_log_frame_t *ngx_mcds_log_frames_first(ngx_queue_t *frames);
 
 
 #endif /* _NGX_MCDS_LOG_FRAMES_H_INCLUDED_ */

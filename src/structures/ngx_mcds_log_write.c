@@ -628,7 +628,7 @@ ngx_mcds_log_choose(ngx_mcds_log_writer_t *writer)
         writer->failing = 0;
     }
 
-    return ngx_mcds_log_frames_free(&writer->frames);
+    return ngx_mcds_log_frames_first(&writer->frames);
 }
 
 
@@ -891,7 +891,7 @@ ngx_mcds_log_next_timer(ngx_mcds_log_writer_t *writer)
         return;
     }
 
-    frame = ngx_mcds_log_frames_free(&writer->frames);
+    frame = ngx_mcds_log_frames_first(&writer->frames);
 
     if (frame) {
 
