@@ -56,6 +56,18 @@
 #define NGX_MCDS_LOG_BACK         1000
 
 
+/* where a writer of a log appends its lines */
+
+typedef struct {
+    uint64_t                chunk;      /* time interval of the last log lines
+                                           that were sent */
+    ngx_uint_t              part;       /* item of the log last appended to */
+    size_t                  written;    /* bytes that this writer has appended
+                                           to the item "part" of the log */
+    unsigned                crowded:1;  /* go to the next item of the log */
+} ngx_mcds_log_spot_t;
+
+
 struct ngx_mcds_log_writer_s {
     ngx_mcds_log_t         *log;
     uint64_t                number;
@@ -69,15 +81,9 @@ struct ngx_mcds_log_writer_s {
     size_t                  pending;    /* bytes of log lines yet to store */
     ngx_event_t             event;
 
-    uint64_t                chunk;      /* time interval of the last log lines
-                                           that were sent */
-    ngx_uint_t              part;       /* item of the log last appended to */
-    size_t                  written;    /* bytes that this writer has appended
-                                           to the item "part" of the log */
-    uint64_t                last_chunk; /* "chunk", "part" and "written" before
-                                           the log lines being sent */
-    ngx_uint_t              last_part;
-    size_t                  last_written;
+    ngx_mcds_log_spot_t     at;
+    ngx_mcds_log_spot_t     was;        /* "at" before the log lines that are
+                                           being sent */
     ngx_uint_t              check;      /* number of the item of the log that
                                            was last checked, and created if
                                            missing; counts down */
@@ -102,9 +108,6 @@ struct ngx_mcds_log_writer_s {
     unsigned                busy:1;     /* lines of the log are being sent */
     unsigned                added:1;    /* the log's item exists: if an append
                                            fails again, the item is full */
-    unsigned                crowded:1;  /* go to the next item of the log */
-    unsigned                last_crowded:1;  /* "crowded" before the log lines
-                                                being sent */
     unsigned                failing:1;  /* log lines are held */
     unsigned                silent:1;   /* a loss of log lines was logged, most
                                            recently at the time "said" */
@@ -559,27 +562,24 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
                                 frame->value->data + frame->value->len);
     }
 
-    writer->last_chunk = writer->chunk;
-    writer->last_part = writer->part;
-    writer->last_written = writer->written;
-    writer->last_crowded = writer->crowded;
+    writer->was = writer->at;
 
-    if (writer->chunk != frame->chunk) {
-        writer->chunk = frame->chunk;
-        writer->part = 0;
-        writer->written = 0;
+    if (writer->at.chunk != frame->chunk) {
+        writer->at.chunk = frame->chunk;
+        writer->at.part = 0;
+        writer->at.written = 0;
 
-    } else if (writer->crowded) {
-        writer->part++;
-        writer->written = 0;
+    } else if (writer->at.crowded) {
+        writer->at.part++;
+        writer->at.written = 0;
     }
 
-    if (writer->part < frame->part) {
-        writer->part = frame->part;
-        writer->written = 0;
+    if (writer->at.part < frame->part) {
+        writer->at.part = frame->part;
+        writer->at.written = 0;
     }
 
-    writer->crowded = 0;
+    writer->at.crowded = 0;
 
     writer->verb = NGX_MCDS_APPEND;
     writer->added = 0;
@@ -645,7 +645,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 
     req.verb = writer->verb;
     req.key = writer->log->name;
-    ngx_mcds_log_suffix(&req.suffix, buf, frame->chunk, writer->part);
+    ngx_mcds_log_suffix(&req.suffix, buf, frame->chunk, writer->at.part);
     req.value = frame->value;
     req.ttl = ngx_mcds_log_ttl(writer->log->chunk, writer->log->chunks);
     req.single = 1;
@@ -675,7 +675,7 @@ ngx_mcds_log_check(ngx_mcds_log_writer_t *writer)
 {
     ngx_uint_t  n;
 
-    if (writer->part == 0
+    if (writer->at.part == 0
         || ngx_current_msec - writer->checked < NGX_MCDS_LOG_CHECK)
     {
         return;
@@ -683,13 +683,13 @@ ngx_mcds_log_check(ngx_mcds_log_writer_t *writer)
 
     writer->checked = ngx_current_msec;
 
-    for (n = ngx_min(writer->part, NGX_MCDS_LOG_CHECKS); n; n--) {
+    for (n = ngx_min(writer->at.part, NGX_MCDS_LOG_CHECKS); n; n--) {
 
-        if (writer->check == 0 || writer->check > writer->part) {
-            writer->check = writer->part;
+        if (writer->check == 0 || writer->check > writer->at.part) {
+            writer->check = writer->at.part;
         }
 
-        ngx_mcds_log_fill(&writer->asides, writer->chunk, --writer->check);
+        ngx_mcds_log_fill(&writer->asides, writer->at.chunk, --writer->check);
     }
 }
 
@@ -706,11 +706,11 @@ ngx_mcds_log_size_handler(void *data, uint64_t chunk, uint64_t size)
 
     writer = data;
 
-    if (writer->chunk == chunk
-        && size / writer->log->max_chunk > writer->part
-        && writer->part + 1 < NGX_MCDS_LOG_PARTS)
+    if (writer->at.chunk == chunk
+        && size / writer->log->max_chunk > writer->at.part
+        && writer->at.part + 1 < NGX_MCDS_LOG_PARTS)
     {
-        writer->crowded = 1;
+        writer->at.crowded = 1;
     }
 }
 
@@ -729,8 +729,9 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    if (rc == NGX_MCDS_OK && writer->verb == NGX_MCDS_ADD && writer->part) {
-        ngx_mcds_log_fill(&writer->asides, writer->chunk, writer->part - 1);
+    if (rc == NGX_MCDS_OK && writer->verb == NGX_MCDS_ADD && writer->at.part) {
+        ngx_mcds_log_fill(&writer->asides, writer->at.chunk,
+                          writer->at.part - 1);
     }
 
     ngx_mcds_log_done(writer, rc);
@@ -769,12 +770,12 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 
     if (writer->added || rc == NGX_MCDS_TOO_LARGE) {
 
-        if (writer->part + 1 == NGX_MCDS_LOG_PARTS) {
+        if (writer->at.part + 1 == NGX_MCDS_LOG_PARTS) {
             return NGX_DECLINED;
         }
 
-        writer->part++;
-        writer->written = 0;
+        writer->at.part++;
+        writer->at.written = 0;
         writer->added = 0;
 
         return NGX_OK;
@@ -801,12 +802,12 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_WRITTEN,
                           frame->lines);
 
-        writer->written += frame->value->len;
+        writer->at.written += frame->value->len;
 
-        if (writer->written >= writer->log->max_chunk
-            && writer->part + 1 < NGX_MCDS_LOG_PARTS)
+        if (writer->at.written >= writer->log->max_chunk
+            && writer->at.part + 1 < NGX_MCDS_LOG_PARTS)
         {
-            writer->crowded = 1;
+            writer->at.crowded = 1;
         }
 
     } else {
@@ -851,12 +852,9 @@ ngx_mcds_log_failed(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     failed = writer->frame;
 
     failed->failed = 1;
-    failed->part = writer->part;
+    failed->part = writer->at.part;
 
-    writer->chunk = writer->last_chunk;
-    writer->part = writer->last_part;
-    writer->written = writer->last_written;
-    writer->crowded = writer->last_crowded;
+    writer->at = writer->was;
 
     writer->rc = rc;
 
