@@ -123,7 +123,7 @@ mcds_counter_object(mcds_t *m, ngx_str_t *key)
 
 
 /*
- * the number of a counter as JSON: a string above 63 bits, since many readers
+ * the value of a counter as JSON: a string above 63 bits, since many readers
  * of JSON cannot represent larger integers
  */
 

@@ -21,7 +21,9 @@
 
 /*
  * Submits a request like ngx_mcds_submit(), but to the given server: the key
- * does not choose the server.
+ * does not choose the server.  It is defined in ngx_mcds_classic.c, as it sends
+ * one command or the steps of the classic protocol; replicas of either protocol
+ * use it.
  */
 
 void ngx_mcds_server_submit(ngx_mcds_server_t *server,

@@ -354,7 +354,7 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
 
 
 /*
- * returns 1 if the result of an operation on replicas has the number of a
+ * returns 1 if the result of an operation on replicas has the value of a
  * counter
  */
 

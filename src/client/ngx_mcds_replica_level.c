@@ -55,8 +55,8 @@
 #define NGX_MCDS_LEVEL_TRIES      16
 
 /*
- * the maximum length of the number of a counter, more than any number has;
- * bytes
+ * the size in bytes of a buffer for a counter's value as text, longer than the
+ * text of any 64-bit number
  */
 #define NGX_MCDS_LEVEL_LEN        64
 
@@ -73,7 +73,7 @@
 
 typedef struct {
     ngx_mcds_server_t     *server;
-    uint64_t               number;       /* number of the counter on this
+    uint64_t               number;       /* value of the counter on this
                                             replica as last read */
     uint64_t               cas;
     unsigned               has_number:1;
@@ -100,9 +100,9 @@ typedef struct {
      * counter on the replica "low", where it is too low, is set to "seen".
      */
 
-    uint64_t               seen;         /* number of the counter on "high", the
+    uint64_t               seen;         /* value of the counter on "high", the
                                             replica with the larger number */
-    uint64_t               least;        /* number of the counter on "low", the
+    uint64_t               least;        /* value of the counter on "low", the
                                             replica with the smaller number */
     ngx_uint_t             was_there;    /* 1: the counter existed on "low", the
                                             replica with the smaller number,
@@ -290,7 +290,7 @@ ngx_mcds_level_read(ngx_mcds_level_t *level, ngx_mcds_level_side_t *side,
 
 
 /*
- * Takes the number of the counter on "low", the replica where it is smaller,
+ * Takes the value of the counter on "low", the replica where it is smaller,
  * and then reads it on "high", where it is larger: in this order, a decrement
  * seen on "low" has reached "high", too.
  */

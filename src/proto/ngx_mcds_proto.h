@@ -129,7 +129,7 @@ typedef struct {
     /*
      * Parts of the reply's line, in the buffer that was parsed.  key is the key
      * that the server echoes.  text is the version in a reply to "version", the
-     * text after an error word, or the number of a counter.
+     * text after an error word, or the value of a counter.
      */
     ngx_str_t     key;
     ngx_str_t     text;

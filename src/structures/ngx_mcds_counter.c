@@ -35,8 +35,8 @@
 #define NGX_MCDS_COUNTER_TURNS    8
 
 /*
- * the maximum length of the number of a counter: longer than any number, with
- * the spaces that memcached may append
+ * the size in bytes of a buffer for a counter's value as text: longer than the
+ * text of any 64-bit number, with the spaces that memcached may append
  */
 #define NGX_MCDS_COUNTER_LEN      64
 
@@ -70,7 +70,7 @@ typedef struct {
     uint64_t               sum;
     uint64_t               id;         /* id of the counter in shared memory
                                           (the outbox), or 0 */
-    uint64_t               known;      /* larger of two numbers of the counter:
+    uint64_t               known;      /* larger of two values of the counter:
                                           the initial one, and the one that
                                           nginx remembers in shared memory */
 
@@ -80,7 +80,7 @@ typedef struct {
      */
     ngx_mcds_wish_t        wish;
 
-    uint64_t               value;      /* number of the counter in memcached's
+    uint64_t               value;      /* value of the counter in memcached's
                                           reply, kept while ngx_mcds_raise()
                                           increases the counter */
     ngx_msec_t             sent;
@@ -448,7 +448,7 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
  * Sets in req, which changes a counter, the number that nginx remembers in
  * shared memory: a counter that memcached has lost is created from this number,
  * so that no client ever sees a smaller one.  Leaves req as it is if the
- * initial number must be fetched from the origin (req->update).  With replicas,
+ * initial value must be fetched from the origin (req->update).  With replicas,
  * a counter that a server has just created is then increased to the largest
  * number of all servers.
  */
@@ -540,7 +540,7 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Handles the number of a counter in memcached's reply.  Returns NGX_AGAIN if
+ * Handles the value of a counter in memcached's reply.  Returns NGX_AGAIN if
  * this number is smaller than the one that nginx remembers, and the counter is
  * being increased: the waiting requests will get the larger number.
  */
@@ -682,7 +682,7 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
     }
 
     /*
-     * memcached has replied with the counter's number after all changes that
+     * memcached has replied with the counter's value after all changes that
      * were sent as one sum: each request gets the number after its own change
      */
 

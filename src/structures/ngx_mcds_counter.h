@@ -44,7 +44,7 @@ typedef struct {
      * NOW: a missing counter is created.  With both, a change that could not be
      * sent, and that shared memory keeps to send it later, creates a missing
      * counter only from a number that this host knows.  If it knows none, the
-     * change is dropped: the next request fetches the counter's initial number
+     * change is dropped: the next request fetches the counter's initial value
      * from the origin, and that number may already include the change.
      */
     ngx_uint_t          update;

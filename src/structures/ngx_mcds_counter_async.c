@@ -469,7 +469,7 @@ ngx_mcds_counter_async_handler(void *data, ngx_uint_t rc, uint64_t value)
 
             /*
              * a change that waits in shared memory (the outbox) is added to the
-             * counter's number that this worker knows, until memcached replies
+             * counter's value that this worker knows, until memcached replies
              * with the counter again
              */
 

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * Counters for which no request waits.  A worker sums its changes of such a
- * counter, sends the sum at intervals, and knows the counter's number from the
+ * counter, sends the sum at intervals, and knows the counter's value from the
  * last reply of memcached.
  */
 

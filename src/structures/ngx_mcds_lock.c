@@ -85,7 +85,7 @@ struct ngx_mcds_lock_s {
     u_char                  owner[NGX_MCDS_LOCK_OWNER];
     unsigned                lined:1;   /* the request is in the line of those
                                           that wait for the lock */
-    unsigned                asked:1;   /* the request has waited for the lock,
+    unsigned                waited:1;  /* the request has waited for the lock,
                                           or another owner had the lock */
     unsigned                over:1;    /* the request's time to wait for the
                                           lock is over, or it was cancelled */
@@ -355,9 +355,9 @@ ngx_mcds_lock_leave(ngx_mcds_lock_t *lock)
 
 
 ngx_uint_t
-ngx_mcds_lock_asked(ngx_mcds_lock_t *lock)
+ngx_mcds_lock_waited(ngx_mcds_lock_t *lock)
 {
-    return lock->asked;
+    return lock->waited;
 }
 
 
@@ -443,7 +443,7 @@ ngx_mcds_lock_line(ngx_mcds_lock_t *lock, ngx_uint_t first)
     }
 
     lock->lined = 1;
-    lock->asked = 1;
+    lock->waited = 1;
     gate->waiters++;
 }
 
@@ -724,10 +724,10 @@ ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
 
     /* a request that has waited for the lock may stay, even in a full line */
 
-    full = (busy && !lock->asked && gate->waiters >= lock->waiters);
+    full = (busy && !lock->waited && gate->waiters >= lock->waiters);
 
     if (busy) {
-        lock->asked = 1;
+        lock->waited = 1;
         delay = ngx_mcds_lock_interval(ngx_current_msec - lock->start,
                                        lock->wait, ngx_random());
 
@@ -736,7 +736,7 @@ ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
                 + ngx_random() % (NGX_MCDS_LOCK_FAILED / 2);
     }
 
-    if (lock->wait && !lock->over && lock->asked && !full) {
+    if (lock->wait && !lock->over && lock->waited && !full) {
         ngx_mcds_lock_line(lock, 1);
         ngx_mcds_lock_next(gate, delay);
         return;

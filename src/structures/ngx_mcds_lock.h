@@ -20,6 +20,8 @@
  *   ...                      cas again and again, for another time to live
  *   delete key               by compare-and-delete
  *
+ * ngx_mcds_lock.c sends the incr, the lease (ngx_mcds_lease.h) the others.
+ *
  * An owner has its number only if no other client can have got one between the
  * first and the third step; so the numbers increase from owner to owner.
  *
@@ -164,7 +166,7 @@ void ngx_mcds_lock_leave(ngx_mcds_lock_t *lock);
  * waited.
  */
 
-ngx_uint_t ngx_mcds_lock_asked(ngx_mcds_lock_t *lock);
+ngx_uint_t ngx_mcds_lock_waited(ngx_mcds_lock_t *lock);
 
 
 /* Returns the fencing token of the owner of a held lock, a number. */

@@ -80,7 +80,7 @@ struct ngx_mcds_raise_s {
                                           to live; 0: mcds gives it an expiry
                                           years ahead */
     int64_t                age;        /* seconds since this host learned the
-                                          counter's number */
+                                          counter's value */
 
     uint64_t               target;
     uint64_t               largest;
@@ -477,7 +477,7 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
  * may, or the number of a copy is large enough.  NGX_DECLINED in two cases: a
  * copy has no expiry, which mcds gives and a program that sets a number does
  * not; or memcached has not lost the counter, as each replica is up, and has a
- * copy that was created well before this host learned the counter's number (not
+ * copy that was created well before this host learned the counter's value (not
  * with a configured time to live).  NGX_ABORT: another program has given a copy
  * a time to live.
  */
@@ -708,7 +708,7 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
     }
 
     /*
-     * "value" is the number of the counter in memcached, with all changes in
+     * "value" is that of the counter in memcached, with all changes in
      * the queue "wishes": each of them gets the number that the counter would
      * have had after it, as if the changes had come one after another
      */

@@ -96,7 +96,7 @@ void ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl);
 /*
  * The handler of a counter's change or read, which waits while ngx_mcds_raise()
  * sets the counter to the number that this host knows, larger than the one in
- * memcached.  NGX_OK: value is the number of the counter; it contains the
+ * memcached.  NGX_OK: value is that of the counter; it contains the
  * change, and is not below the number that this host knew when the change or
  * read was sent.  NGX_DECLINED: the counter was set to, or lowered to, this
  * value.  NGX_ERROR: the number is unknown, or there was no time to set it.
@@ -112,7 +112,7 @@ typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
 
 typedef struct {
     ngx_queue_t          queue;
-    uint64_t             known;        /* number of the counter that this host
+    uint64_t             known;        /* value of the counter that this host
                                           knew when the counter's change or read
                                           was sent */
     uint64_t             sum;          /* sum by which the request changes the

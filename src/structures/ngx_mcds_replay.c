@@ -229,7 +229,7 @@ ngx_mcds_replay_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
         counter.buffer = 1;
 
         /*
-         * without a request, a lost counter's initial number cannot be fetched
+         * without a request, a lost counter's initial value cannot be fetched
          * from the origin: the counter is created only from a known number
          */
 

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * A change of a counter is first sent to memcached.  If the counter is missing,
- * the change waits for the seed of the key, which fetches the initial number; a
+ * the change waits for the seed of the key, which fetches the initial value; a
  * worker has one seed of a key at a time:
  *
  *   lock -> look whether there is a counter now -> fetch -> add
@@ -25,8 +25,8 @@
 
 
 /*
- * the limits of a worker's seeds, which fetch the initial numbers of counters:
- * their number, and their bytes; beyond them the initial number of a further
+ * the limits of a worker's seeds, which fetch the initial values of counters:
+ * their number, and their bytes; beyond them the initial value of a further
  * counter is not fetched, as if out of memory
  */
 #define NGX_MCDS_SEED_BUCKETS     64
@@ -34,14 +34,14 @@
 #define NGX_MCDS_SEED_SIZE        (64 * 1024 * 1024)
 
 /*
- * the time by which the lock for fetching a counter's initial number outlives a
+ * the time by which the lock for fetching a counter's initial value outlives a
  * worker that was killed, seconds
  */
 #define NGX_MCDS_SEED_LOCK        5
 
 /*
  * the time after a failure for which no worker fetches the counter's initial
- * number again, seconds
+ * value again, seconds
  */
 #define NGX_MCDS_SEED_KEEP        2
 
@@ -58,20 +58,20 @@
  */
 #define NGX_MCDS_SEED_PATIENCE    60000
 
-/* the maximum length of a counter's value: longer than any 64-bit number */
+/* bytes of a counter's value as text: longer than that of any 64-bit number */
 #define NGX_MCDS_SEED_LEN         64
 
 
 struct ngx_mcds_increment_s {
     ngx_queue_t          queue;        /* link in the queue of changes that wait
-                                          for the counter's initial number */
-    ngx_mcds_seed_t     *seed;         /* fetch of the counter's initial number;
+                                          for the counter's initial value */
+    ngx_mcds_seed_t     *seed;         /* fetch of the counter's initial value;
                                           NULL: this change of the counter is
                                           being sent to memcached */
     ngx_event_t          timer;
     ngx_msec_t           deadline;
     ngx_mcds_count_pt    handler;      /* handler that gets the counter's
-                                          number; NULL: the request does not
+                                          value; NULL: the request does not
                                           wait */
     void                *data;
     int64_t              delta;
@@ -87,12 +87,12 @@ struct ngx_mcds_seed_s {
     ngx_mcds_op_t          op;           /* command about the missing counter,
                                             one at a time */
     ngx_queue_t            growing;      /* changes that wait for the counter's
-                                            initial number,
+                                            initial value,
                                             ngx_mcds_increment_t */
 
     /*
      * a change, in the queue "growing", that sums up the changes whose requests
-     * no longer wait for the counter's initial number; or NULL
+     * no longer wait for the counter's initial value; or NULL
      */
     ngx_mcds_increment_t  *silent;
 
@@ -285,8 +285,8 @@ ngx_mcds_seed_join(ngx_mcds_increment_t *increment)
 
 /*
  * The timeout of a request that has changed a counter is over: the request
- * continues without the counter's number; the change is counted when the
- * initial number arrives.
+ * continues without the counter's value; the change is counted when the
+ * initial value arrives.
  */
 
 static void
@@ -303,7 +303,7 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
 
 /*
  * Adds a change of a counter, whose request no longer waits, to seed->silent:
- * the sum of such changes, which wait for the initial number from the origin.
+ * the sum of such changes, which wait for the initial value from the origin.
  * So an origin that hangs does not cost memory for each request.
  */
 
@@ -341,7 +341,7 @@ ngx_mcds_seed_silence(ngx_mcds_increment_t *increment)
 
 /*
  * Removes the first change from the queue of those that wait for the counter's
- * initial number, and returns the change; NULL: the queue is empty.
+ * initial value, and returns the change; NULL: the queue is empty.
  */
 
 static ngx_mcds_increment_t *
@@ -373,7 +373,7 @@ ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
 
 
 /*
- * Ends the wait for the initial number of a counter, which the location of
+ * Ends the wait for the initial value of a counter, which the location of
  * mcds_counter_init has not returned.  With fail=skip the change is not
  * counted; otherwise the counter starts from the number that this host knows,
  * or from the configured one.
@@ -493,7 +493,7 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
         seed->lock = lock;
 
         /*
-         * the worker that had the lock for the initial number before may have
+         * the worker that had the lock for the initial value before may have
          * created the counter
          */
 
@@ -508,7 +508,7 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
 
     /*
      * the value of the lock's item says whether another worker is fetching the
-     * counter's initial number, or has failed
+     * counter's initial value, or has failed
      */
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -644,7 +644,7 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
 
     /*
      * No request waits any more, and only a request that waits can ask for the
-     * counter's initial number: the waiting changes are not counted, and the
+     * counter's initial value: the waiting changes are not counted, and the
      * next request asks for the number.
      */
 
@@ -700,7 +700,7 @@ ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result)
 
 /*
  * Sends to memcached the changes that have waited for the counter's initial
- * number, as the counter exists now.
+ * value, as the counter exists now.
  */
 
 static void
@@ -717,7 +717,7 @@ ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
 
 
 /*
- * Ends the fetch of a counter's initial number without a number.  The reason is
+ * Ends the fetch of a counter's initial value without a value.  The reason is
  * logged; it is NULL if another worker has logged the failure.
  */
 

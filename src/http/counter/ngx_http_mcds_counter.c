@@ -27,9 +27,9 @@ static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_get(
     ngx_http_request_t *r);
 static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_need(
     ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_counting_begin(ngx_http_request_t *r,
-    ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_counting_start(ngx_http_request_t *r,
+    ngx_http_mcds_task_t *task);
+static ngx_int_t ngx_http_mcds_counting_all(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf);
 static ngx_uint_t ngx_http_mcds_counting_refused(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf);
@@ -81,7 +81,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
     ngx_http_mcds_outbox_zone,
     ngx_http_mcds_counting_exit,
     NULL,                                  /* first */
-    ngx_http_mcds_counting_begin,
+    ngx_http_mcds_counting_start,
     NULL,                                  /* arrive */
     NULL,                                  /* decide */
     ngx_http_mcds_counting_wait,
@@ -157,7 +157,7 @@ ngx_http_mcds_counter_need(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_mcds_counting_begin(ngx_http_request_t *r,
+ngx_http_mcds_counting_start(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_counter_conf_t  *ncf;
@@ -168,13 +168,13 @@ ngx_http_mcds_counting_begin(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    return ngx_http_mcds_counting_start(r, ncf) == NGX_OK
+    return ngx_http_mcds_counting_all(r, ncf) == NGX_OK
            ? NGX_DECLINED : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_counting_start(ngx_http_request_t *r,
+ngx_http_mcds_counting_all(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf)
 {
     size_t                        size;
@@ -344,7 +344,7 @@ ngx_http_mcds_count_send(ngx_http_request_t *r, ngx_http_mcds_number_t *number,
     seeded = (counter->init && delta && !counter->async);
 
     /*
-     * the URI that gives the initial number is computed now: try_files and
+     * the URI that gives the initial value is computed now: try_files and
      * rewrites can change variables of the request before memcached replies
      * whether there is a counter
      */
@@ -368,7 +368,7 @@ ngx_http_mcds_count_send(ngx_http_request_t *r, ngx_http_mcds_number_t *number,
         }
     }
 
-    /* when out of memory, the page is sent without the counter's number */
+    /* when out of memory, the page is sent without the counter's value */
 
     if (counter->async) {
         if (ngx_mcds_counter_async_change(c, delta, counter->flush,
@@ -483,7 +483,7 @@ ngx_http_mcds_delta(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
 }
 
 
-/* sets c to the item in memcached that holds the counter's number */
+/* sets c to the item in memcached that holds the counter's value */
 
 static ngx_int_t
 ngx_http_mcds_counter_of(ngx_http_request_t *r,
@@ -671,7 +671,7 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
 
 /*
  * Adds a change of a counter to the sum that mcds_counter_writeback posts to a
- * location.  If a URI gives the counter's initial number, mcds calls this
+ * location.  If a URI gives the counter's initial value, mcds calls this
  * function only when that number is known, or will not come.
  */
 
@@ -720,7 +720,7 @@ ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value)
 
 /*
  * the handler for the result of a counter that counts in the log phase: the
- * counter's number is not shown any more, but failures are counted in the
+ * counter's value is not shown any more, but failures are counted in the
  * statistics
  */
 
@@ -810,7 +810,7 @@ ngx_http_mcds_counting_hurry(ngx_http_mcds_task_t *task)
             if (number->increment && ngx_mcds_seed_sought(number->increment)) {
 
                 /*
-                 * the request goes on waiting for the counter's initial number
+                 * the request goes on waiting for the counter's initial value
                  * from another location: mcds_counter_init has its own
                  * "timeout=" for that
                  */

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * The structures and functions that mcds_counter and mcds_visitor_counter
- * share: both directives count, once for each main request, and give the number
+ * share: both directives count, once for each main request, and give the value
  * of a counter to a variable.
  */
 
@@ -32,7 +32,7 @@ typedef struct ngx_http_mcds_number_s     ngx_http_mcds_number_t;
 typedef struct ngx_http_mcds_numbers_s    ngx_http_mcds_numbers_t;
 
 
-/* a variable that shows the number of a counter */
+/* a variable that shows the value of a counter */
 
 typedef struct {
     ngx_str_t                   name;
@@ -131,7 +131,7 @@ struct ngx_http_mcds_counter_s {
                                                 this directive */
 
     ngx_http_complex_value_t   *init;     /* the URI that responds with the
-                                             counter's initial number, or
+                                             counter's initial value, or
                                              NULL */
     ngx_mcds_source_t           source;
 
@@ -170,12 +170,12 @@ struct ngx_http_mcds_number_s {
                                              the log phase; empty for all other
                                              counters */
     ngx_str_t                   init;     /* the URI that responds with the
-                                             counter's initial number, or
+                                             counter's initial value, or
                                              empty */
     uint64_t                    value;
 
     /*
-     * the operation in memcached that will give the number of the counter: one
+     * the operation in memcached that will give the value of the counter: one
      * of these pointers is set, or none
      */
     ngx_mcds_count_t           *count;
@@ -270,7 +270,7 @@ ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
 ngx_int_t ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta);
 
 /*
- * Requests the initial number of a counter from the URI of mcds_counter_init,
+ * Requests the initial value of a counter from the URI of mcds_counter_init,
  * see ngx_mcds_seed.h; data: the ngx_http_mcds_number_t.  NGX_OK:
  * ngx_mcds_seed_value() is called later, even if the client leaves; NGX_ERROR:
  * it is not called.
@@ -280,7 +280,7 @@ ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * Adds the filters that read a counter's initial number from a response; the
+ * Adds the filters that read a counter's initial value from a response; the
  * postconfiguration handler of the counters' module.  Without mcds_counter_init
  * the filters are added, too: a configuration that nginx reads but refuses may
  * replace the master's filter chain, and workers that start later use the new

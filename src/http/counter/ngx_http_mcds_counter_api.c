@@ -31,7 +31,7 @@ typedef struct ngx_http_mcds_fetch_s  ngx_http_mcds_fetch_t;
 
 
 /*
- * the number of one counter that a request asks for; the JSON response shows
+ * the value of one counter that a request asks for; the JSON response shows
  * null unless the number is valid
  */
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The initial number of a counter, from a location of nginx.  A copy of the
+ * The initial value of a counter, from a location of nginx.  A copy of the
  * client's request, with no connection to the client, asks for the number, so
  * that the number is used even if the client leaves.  Two filters keep the body
  * of the response to the copy.
@@ -17,7 +17,7 @@
 
 
 /*
- * bytes of the longest response body with a counter's initial number; it may
+ * bytes of the longest response body with a counter's initial value; it may
  * have spaces and line ends around the number
  */
 #define NGX_HTTP_MCDS_INIT_LEN    128
@@ -31,7 +31,7 @@ typedef struct {
     size_t               len;
     u_char               body[NGX_HTTP_MCDS_INIT_LEN];
     unsigned             ended:1;      /* 1: the response body, which has the
-                                          counter's initial number, is
+                                          counter's initial value, is
                                           complete */
     unsigned             too_long:1;
 } ngx_http_mcds_init_t;
@@ -94,7 +94,7 @@ ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data)
 
 
 /*
- * asks for the initial number of a counter: makes a copy of the client's
+ * asks for the initial value of a counter: makes a copy of the client's
  * request r; the copy, a subrequest, has another URI and runs all phases
  */
 
@@ -106,7 +106,7 @@ ngx_http_mcds_init_request(ngx_http_mcds_init_t *init, ngx_http_request_t *r,
     ngx_http_core_srv_conf_t  *cscf;
 
     /*
-     * the subrequest for a counter's initial number is created with NULL as its
+     * the subrequest for a counter's initial value is created with NULL as its
      * data: with data, the filter that stores pages would take it for the
      * refresh of a page
      */
@@ -199,7 +199,7 @@ ngx_http_mcds_init_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 
 
 /*
- * parses the initial number of a counter in a response body: digits, with
+ * parses the initial value of a counter in a response body: digits, with
  * spaces and line ends around them
  */
 
@@ -254,7 +254,7 @@ ngx_int_t
 ngx_http_mcds_counter_init_filters(ngx_conf_t *cf)
 {
     /*
-     * the queue of requests for initial numbers is not emptied if it exists: a
+     * the queue of requests for initial values is not emptied if it exists: a
      * single process ("master_process off") that reads a new configuration may
      * have such requests under way
      */

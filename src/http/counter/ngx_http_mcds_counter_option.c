@@ -230,7 +230,7 @@ ngx_http_mcds_counter_init_text(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     last = text->data + text->len;
 
     /*
-     * the counter's initial number must end with a digit, but
+     * the counter's initial value must end with a digit, but
      * ngx_mcds_parse_number() permits a space, as memcached may append it to a
      * number
      */
@@ -247,7 +247,7 @@ ngx_http_mcds_counter_init_text(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * checks that a counter with a URI for its initial number is one that requests
+ * checks that a counter with a URI for its initial value is one that requests
  * wait for: it must not have "read", "statuses=" or "async"
  */
 

@@ -41,14 +41,14 @@ ngx_int_t ngx_http_mcds_visitor_start(ngx_http_request_t *r,
     ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t counts);
 
 /*
- * Call this when a request is freed: it no longer waits for the number of a
+ * Call this when a request is freed: it no longer waits for the value of a
  * counter of visitors.
  */
 
 void ngx_http_mcds_visitor_cancel(ngx_http_mcds_number_t *number);
 
 /*
- * Ends the wait of a request, as after a timeout of memcached, if the number of
+ * Ends the wait of a request, as after a timeout of memcached, if the value of
  * a counter of visitors has not come yet.
  */
 

@@ -58,7 +58,7 @@ ngx_http_mcds_budget_end(ngx_http_mcds_task_t *task)
 
         /*
          * while the request waited, a location or another host was asked for
-         * the initial number of a counter: this wait does not count towards
+         * the initial value of a counter: this wait does not count towards
          * the time that the request may wait for memcached
          */
 

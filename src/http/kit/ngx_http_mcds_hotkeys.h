@@ -36,7 +36,7 @@ void ngx_http_mcds_hotkeys_start(ngx_mcds_hotkeys_place_t *places,
 void ngx_http_mcds_hotkeys_add(ngx_uint_t kind, ngx_str_t *key);
 
 /*
- * Stores the current number of a counter, "value", beside its key among the hot
+ * Stores the current value of a counter, "value", beside its key among the hot
  * keys, the keys requested most often; does nothing in a worker that has no
  * part of the shared memory for hot keys.
  */

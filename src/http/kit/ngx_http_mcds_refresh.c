@@ -15,7 +15,7 @@
 /*
  * A background refresh is a request that has no client and runs in the
  * background: it builds a page again, posts the numbers of counters, or asks a
- * location for the initial number of a counter.  Its parts:
+ * location for the initial value of a counter.  Its parts:
  *
  *   connection    free slot of the worker, descriptor -1, never closed
  *     pool        ngx_http_mcds_refresh_t, log, addresses, reference to TLS

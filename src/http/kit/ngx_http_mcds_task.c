@@ -85,8 +85,8 @@ ngx_http_mcds_task_init(ngx_conf_t *cf)
 
     /*
      * nginx runs the handlers of a phase from the last one of the array to the
-     * first: mcds's start handler is to run before all others of the precontent
-     * phase, its decide handler after all others
+     * first: mcds's start handler is to run before all others that are in the
+     * array by now, its decide handler after all others
      */
 
     h[1] = ngx_http_mcds_start_handler;

@@ -86,7 +86,7 @@ typedef struct {
     unsigned                    seeded:1;    /* 1: the request has waited not
                                                 only for memcached, but also for
                                                 another location or host to give
-                                                a counter's initial number */
+                                                a counter's initial value */
 } ngx_http_mcds_task_t;
 
 

@@ -50,7 +50,8 @@ struct ngx_http_mcds_lock_ctx_s {
                                               lock; 0: it is not acquired */
     ngx_msec_t                  start;
     ngx_msec_t                  wait;
-    unsigned                    asked:1;
+    unsigned                    asked:1;      /* 1: the request has asked for a
+                                                 lock */
     unsigned                    waiting:1;
     unsigned                    answered:1;   /* 1: the lock was granted or
                                                  refused, but the request has
@@ -70,7 +71,7 @@ static void ngx_http_mcds_lock_acquired(void *data,
 static void ngx_http_mcds_lock_over(void *data);
 static ngx_uint_t ngx_http_mcds_lock_same(ngx_http_request_t *r,
     ngx_http_mcds_hold_t *claim);
-static void ngx_http_mcds_lock_leave(ngx_http_mcds_lock_ctx_t *ctx);
+static void ngx_http_mcds_lock_drop(ngx_http_mcds_lock_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lock_judge(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lock_refuse(ngx_http_request_t *r,
@@ -159,7 +160,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
         && ngx_http_mcds_is_left(&task->park)
         && !ngx_http_mcds_lock_same(r, ctx->claims))
     {
-        ngx_http_mcds_lock_leave(ctx);
+        ngx_http_mcds_lock_drop(ctx);
     }
 
     if (task && ngx_http_mcds_is_parked(&task->park)) {
@@ -330,7 +331,7 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
     ctx->answered = 1;
 
     if (status == NGX_MCDS_LOCK_LATE
-        || (lock && ngx_mcds_lock_asked(lock)))
+        || (lock && ngx_mcds_lock_waited(lock)))
     {
         /*
          * the time for which the request has waited for another owner of the
@@ -371,7 +372,7 @@ ngx_http_mcds_lock_over(void *data)
         return;
     }
 
-    if (ngx_mcds_lock_asked(claim->lock) && !ctx->longer) {
+    if (ngx_mcds_lock_waited(claim->lock) && !ctx->longer) {
         ctx->longer = 1;
 
         ngx_memzero(&ctx->patience, sizeof(ngx_mcds_budget_t));
@@ -419,7 +420,7 @@ ngx_http_mcds_lock_same(ngx_http_request_t *r, ngx_http_mcds_hold_t *claim)
  */
 
 static void
-ngx_http_mcds_lock_leave(ngx_http_mcds_lock_ctx_t *ctx)
+ngx_http_mcds_lock_drop(ngx_http_mcds_lock_ctx_t *ctx)
 {
     ngx_http_mcds_hold_t  *claim;
 

@@ -463,6 +463,12 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
+    /*
+     * nginx runs the handlers of a phase from the last one of the array to the
+     * first: this one runs before mcds's start handler, which is in the array
+     * by now, as ngx_http_mcds_module precedes this module in "config"
+     */
+
     *h = ngx_http_mcds_lock_handler;
 
     return NGX_OK;

@@ -48,7 +48,7 @@ static ngx_int_t ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name,
 static void ngx_http_mcds_log_read_cancel(ngx_http_mcds_resource_t *res);
 static void ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events);
-static void ngx_http_mcds_log_put(ngx_http_mcds_log_api_t *lr,
+static void ngx_http_mcds_log_show(ngx_http_mcds_log_api_t *lr,
     ngx_mcds_log_event_t *event);
 static ngx_int_t ngx_http_mcds_log_answer(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_log_link(ngx_http_mcds_log_api_t *lr);
@@ -347,7 +347,7 @@ ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
     } else if (events->n) {
 
         for (i = 0; i < events->n; i++) {
-            ngx_http_mcds_log_put(lr, &events->elts[i]);
+            ngx_http_mcds_log_show(lr, &events->elts[i]);
         }
 
         lr->id = events->elts[events->n - 1].id;
@@ -358,7 +358,7 @@ ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
 
 
 static void
-ngx_http_mcds_log_put(ngx_http_mcds_log_api_t *lr,
+ngx_http_mcds_log_show(ngx_http_mcds_log_api_t *lr,
     ngx_mcds_log_event_t *event)
 {
     u_char  *buf, *last;
