@@ -48,7 +48,7 @@
 typedef struct {
     mcds_t           *m;
     ngx_str_t         key;
-    ngx_mcds_lock_t  *mutex;
+    ngx_mcds_lock_t  *lock;
     ngx_uint_t        told;       /* 1: the lock of "lock run" was granted or
                                      refused */
     ngx_uint_t        status;     /* the result of the request for the lock of
@@ -73,7 +73,7 @@ typedef struct {
 
 
 static void mcds_run_patience(mcds_t *m, uint32_t ttl);
-static void mcds_run_handler(void *data, ngx_mcds_lock_t *mutex,
+static void mcds_run_handler(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t status);
 static int mcds_run_refused(mcds_run_t *run);
 static void mcds_run_start(mcds_run_t *run, char **argv);
@@ -147,15 +147,15 @@ mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     (void) signal(SIGCHLD, SIG_DFL);
     mcds_signal_catch(SIGCHLD);
 
-    run.mutex = ngx_mcds_lock_acquire(&wish, mcds_run_handler, &run);
+    run.lock = ngx_mcds_lock_acquire(&wish, mcds_run_handler, &run);
 
-    if (run.mutex == NULL) {
+    if (run.lock == NULL) {
         mcds_no_memory();
     }
 
     mcds_wait(&run.done);
 
-    if (run.mutex == NULL || run.signo) {
+    if (run.lock == NULL || run.signo) {
         status = mcds_run_refused(&run);
 
     } else {
@@ -189,7 +189,7 @@ mcds_run_patience(mcds_t *m, uint32_t ttl)
 
 
 static void
-mcds_run_handler(void *data, ngx_mcds_lock_t *mutex, ngx_uint_t status)
+mcds_run_handler(void *data, ngx_mcds_lock_t *lock, ngx_uint_t status)
 {
     mcds_run_t *run = data;
 
@@ -199,7 +199,7 @@ mcds_run_handler(void *data, ngx_mcds_lock_t *mutex, ngx_uint_t status)
     }
 
     run->told = 1;
-    run->mutex = mutex;
+    run->lock = lock;
     run->status = status;
     run->done = 1;
 }
@@ -219,8 +219,8 @@ mcds_run_refused(mcds_run_t *run)
 
     if (run->signo) {
 
-        if (run->mutex) {
-            ngx_mcds_lock_release(run->mutex);
+        if (run->lock) {
+            ngx_mcds_lock_release(run->lock);
         }
 
         status = MCDS_RUN_SIGNAL + run->signo;
@@ -335,7 +335,7 @@ mcds_run_child(mcds_run_t *run, char **argv)
 #endif
 
     (void) snprintf(number, sizeof(number), "%llu", (unsigned long long)
-                    ngx_mcds_lock_number(run->mutex));
+                    ngx_mcds_lock_number(run->lock));
 
     if (setenv("MCDS_LOCK_TOKEN", number, 1) == 0) {
         (void) execvp(argv[0], argv);
@@ -426,7 +426,7 @@ mcds_run_end(mcds_run_t *run)
     ngx_mcds_lock_item_t  *item;
 
     if (run->lost) {
-        ngx_mcds_lock_release(run->mutex);
+        ngx_mcds_lock_release(run->lock);
         mcds_settle(run->m);
 
         return MCDS_RUN_LOST;
@@ -439,15 +439,15 @@ mcds_run_end(mcds_run_t *run)
     released.change.handler = mcds_run_released;
     released.change.data = &released;
 
-    name = ngx_mcds_lock_owner(run->mutex);
+    name = ngx_mcds_lock_owner(run->lock);
     ngx_memcpy(owner, name->data, name->len);
 
     item = &released.change.item;
-    item->number = ngx_mcds_lock_number(run->mutex);
+    item->number = ngx_mcds_lock_number(run->lock);
     item->owner.data = owner;
     item->owner.len = name->len;
 
-    ngx_mcds_lock_leave(run->mutex);
+    ngx_mcds_lock_leave(run->lock);
     ngx_mcds_lock_change(&released.change);
 
     mcds_wait(&released.done);

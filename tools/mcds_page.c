@@ -602,7 +602,7 @@ mcds_page_rank(ngx_http_core_srv_conf_t *server, ngx_str_t *host)
         len = ngx_min(name.len, MCDS_PAGE_LEN);
 
         if (name.len && name.data[0] == '.') {
-            if (host->len > name.len && ngx_mcds_key_ends(host, &name)) {
+            if (host->len > name.len && ngx_mcds_key_has_suffix(host, &name)) {
                 rank = MCDS_PAGE_HEAD + len;
             }
 

@@ -132,7 +132,7 @@ ngx_mcds_key_check_prefix(ngx_str_t *prefix)
 
 
 ngx_uint_t
-ngx_mcds_key_ends(ngx_str_t *text, ngx_str_t *suffix)
+ngx_mcds_key_has_suffix(ngx_str_t *text, ngx_str_t *suffix)
 {
     return text->len >= suffix->len
            && ngx_memcmp(text->data + text->len - suffix->len, suffix->data,

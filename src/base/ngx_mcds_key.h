@@ -95,7 +95,7 @@ u_char *ngx_mcds_key_end(u_char *p, u_char *last);
 
 /* Returns 1 if the text ends with the suffix. */
 
-ngx_uint_t ngx_mcds_key_ends(ngx_str_t *text, ngx_str_t *suffix);
+ngx_uint_t ngx_mcds_key_has_suffix(ngx_str_t *text, ngx_str_t *suffix);
 
 
 #endif /* _NGX_MCDS_KEY_H_INCLUDED_ */

@@ -27,7 +27,7 @@ ngx_uint_t  ngx_mcds_stat_bounds[NGX_MCDS_STAT_BUCKETS - 1] = {
     500000, 1000000
 };
 
-ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1] = {
+ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIME_BUCKETS - 1] = {
     5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000
 };
 
@@ -354,7 +354,7 @@ ngx_mcds_stat_time(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_msec_t ms)
 {
     ngx_uint_t  n;
 
-    for (n = 0; n < NGX_MCDS_STAT_TIMES - 1; n++) {
+    for (n = 0; n < NGX_MCDS_STAT_TIME_BUCKETS - 1; n++) {
         if (ms <= ngx_mcds_stat_times[n]) {
             break;
         }

@@ -32,7 +32,7 @@
  * the number of buckets in a histogram of the times to build a page, or to wait
  * for a page or lock; the last bucket has no upper bound
  */
-#define NGX_MCDS_STAT_TIMES       14
+#define NGX_MCDS_STAT_TIME_BUCKETS  14
 
 #define NGX_MCDS_STAT_ID          20
 
@@ -52,7 +52,7 @@
     X(SERVERS, "servers", NGX_MCDS_STAT_LAST)                                 \
     X(ZONES, "caches", NGX_MCDS_ZONE_LAST)                                    \
     X(COUNTERS, "counters", NGX_MCDS_DATA_LAST)                               \
-    X(LOCKS, "locks", NGX_MCDS_LOCKS_LAST)                                    \
+    X(LOCKS, "locks", NGX_MCDS_STAT_LOCK_LAST)                                \
     X(LOGS, "logs", NGX_MCDS_DATA_LAST)                                       \
     X(ARRAYS, "arrays", NGX_MCDS_DATA_LAST)                                   \
     X(TABLES, "tables", NGX_MCDS_DATA_LAST)
@@ -274,7 +274,7 @@ typedef struct {
 } ngx_mcds_stat_totals_t;
 
 
-/* the statistics of one configuration */
+/* the statistics of one loaded configuration of nginx, from start or reload */
 
 typedef struct {
     ngx_array_t              families[NGX_MCDS_STAT_FAMILIES];
@@ -330,7 +330,7 @@ extern void  (*ngx_mcds_stat_wake)(void);
  */
 
 extern ngx_uint_t  ngx_mcds_stat_bounds[NGX_MCDS_STAT_BUCKETS - 1];
-extern ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1];
+extern ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIME_BUCKETS - 1];
 
 
 /*

@@ -22,7 +22,7 @@
  * the number of sums of a histogram: the total of all durations in
  * milliseconds, and the number of durations in each bucket
  */
-#define NGX_MCDS_STAT_TIME        (1 + NGX_MCDS_STAT_TIMES)
+#define NGX_MCDS_STAT_TIME        (1 + NGX_MCDS_STAT_TIME_BUCKETS)
 
 
 /*
@@ -127,23 +127,23 @@ typedef enum {
 
 /* the sums that statistics have of a lock, such as requests by outcome */
 
-#define ngx_mcds_locks_status(name, word)  NGX_MCDS_LOCKS_##name,
+#define ngx_mcds_stat_lock_status(name, word)  NGX_MCDS_STAT_LOCK_##name,
 
 typedef enum {
-    NGX_MCDS_LOCK_LIST(ngx_mcds_locks_status)
-    NGX_MCDS_LOCKS_LOST,
-    NGX_MCDS_LOCKS_TIME,
+    NGX_MCDS_LOCK_LIST(ngx_mcds_stat_lock_status)
+    NGX_MCDS_STAT_LOCK_LOST,
+    NGX_MCDS_STAT_LOCK_TIME,
 
-    NGX_MCDS_LOCKS_READ = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME,
-    NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api to renew a
+    NGX_MCDS_STAT_LOCK_READ = NGX_MCDS_STAT_LOCK_TIME + NGX_MCDS_STAT_TIME,
+    NGX_MCDS_STAT_LOCK_RENEW,     /* requests of mcds_lock_api to renew a
                                      lock */
-    NGX_MCDS_LOCKS_RELEASE,       /* requests of mcds_lock_api to release a
+    NGX_MCDS_STAT_LOCK_RELEASE,   /* requests of mcds_lock_api to release a
                                      lock */
-    NGX_MCDS_LOCKS_FAILED,        /* failed requests of mcds_lock_api other
+    NGX_MCDS_STAT_LOCK_FAILED,    /* failed requests of mcds_lock_api other
                                      than POST, a sum for each memcached
                                      result, ngx_mcds_rc_e */
-    NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_FAILED + NGX_MCDS_RC_LAST
-} ngx_mcds_locks_sum_e;
+    NGX_MCDS_STAT_LOCK_LAST = NGX_MCDS_STAT_LOCK_FAILED + NGX_MCDS_RC_LAST
+} ngx_mcds_stat_lock_sum_e;
 
 
 /* the sums of a counter, log, array or table: operations and failures */

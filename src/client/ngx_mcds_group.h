@@ -74,7 +74,7 @@ struct ngx_mcds_group_s {
 
     ngx_uint_t             n;            /* number of legs, the operations on
                                             one replica each */
-    ngx_uint_t             left;         /* number of commands to replicas that
+    ngx_uint_t             unanswered;   /* number of commands to replicas that
                                             have no reply yet */
     ngx_uint_t             start;        /* index of the replica that is read
                                             first */

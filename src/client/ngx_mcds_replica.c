@@ -25,7 +25,7 @@ static void ngx_mcds_replica_recall(ngx_mcds_group_t *group,
     ngx_mcds_leg_t *leg, uint64_t largest);
 static void ngx_mcds_replica_lead(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result);
-static ngx_uint_t ngx_mcds_replica_follows(ngx_mcds_request_t *req,
+static ngx_uint_t ngx_mcds_replica_must_follow(ngx_mcds_request_t *req,
     ngx_uint_t rc);
 static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
     ngx_uint_t leader, ngx_uint_t rc);
@@ -181,7 +181,7 @@ ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
     leg = &group->legs[i];
 
     leg->op.handler = handler;
-    group->left++;
+    group->unanswered++;
 
     ngx_mcds_server_submit(leg->server, req, &leg->op);
 }
@@ -246,7 +246,7 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
 
     ngx_mcds_group_take(leg, rc);
 
-    if (--group->left) {
+    if (--group->unanswered) {
         return;
     }
 
@@ -514,14 +514,14 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
     ngx_mcds_group_t  *group;
 
     group = leg->group;
-    group->left--;
+    group->unanswered--;
 
     ngx_mcds_group_mark_cas(leg, result);
     ngx_mcds_group_take(leg, result->rc);
 
     followed = 0;
 
-    if (ngx_mcds_replica_follows(&group->req, result->rc)) {
+    if (ngx_mcds_replica_must_follow(&group->req, result->rc)) {
         followed = ngx_mcds_replica_follow(group, leg - group->legs,
                                            result->rc);
     }
@@ -560,7 +560,7 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
  */
 
 static ngx_uint_t
-ngx_mcds_replica_follows(ngx_mcds_request_t *req, ngx_uint_t rc)
+ngx_mcds_replica_must_follow(ngx_mcds_request_t *req, ngx_uint_t rc)
 {
     if (req->single) {
         return 0;

@@ -86,7 +86,7 @@ ngx_mcds_first_done(void *data, ngx_mcds_result_t *result)
     ngx_mcds_result_t   all;
 
     group = leg->group;
-    group->left--;
+    group->unanswered--;
 
     ngx_mcds_group_take(leg, result->rc);
 
@@ -99,7 +99,7 @@ ngx_mcds_first_done(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    if (group->left) {
+    if (group->unanswered) {
         return;
     }
 
@@ -284,7 +284,7 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
     ngx_mcds_group_t  *group;
 
     group = leg->group;
-    group->left--;
+    group->unanswered--;
 
     leg->asking = 0;
     leg->late = 0;
@@ -306,7 +306,7 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
         ngx_mcds_newest_keep(leg);
     }
 
-    if (group->left == 0) {
+    if (group->unanswered == 0) {
         ngx_mcds_group_free(group);
     }
 }

@@ -259,7 +259,7 @@ ngx_int_t ngx_http_mcds_status_send(ngx_http_request_t *r,
  * JSON of the statistics, as the member "hot":{...}.
  */
 
-void ngx_http_mcds_status_hot(ngx_http_mcds_status_text_t *text);
+void ngx_http_mcds_status_hotkeys(ngx_http_mcds_status_text_t *text);
 
 
 extern ngx_module_t  ngx_http_mcds_status_module;

@@ -21,8 +21,8 @@
 #define ngx_http_mcds_status_server_rc(name, text, word)                      \
     { ngx_string(word), NGX_MCDS_STAT_RESULTS + NGX_MCDS_##name },
 
-#define ngx_http_mcds_status_locks_rc(name, text, word)                       \
-    { ngx_string(word), NGX_MCDS_LOCKS_FAILED + NGX_MCDS_##name },
+#define ngx_http_mcds_status_lock_rc(name, text, word)                        \
+    { ngx_string(word), NGX_MCDS_STAT_LOCK_FAILED + NGX_MCDS_##name },
 
 #define ngx_http_mcds_status_data_rc(name, text, word)                        \
     { ngx_string(word), NGX_MCDS_DATA_FAILED + NGX_MCDS_##name },
@@ -199,7 +199,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_zone_groups[] = {
 
     { NGX_HTTP_MCDS_STATUS_REASONS, "not_stored",
       "mcds_cache_not_stored_total", "reason",
-      "Answers of the origin that were not stored, by reason.",
+      "Responses of the origin that were not stored, by reason.",
       NGX_MCDS_ZONE_REFUSED, NULL },
 
     { NGX_HTTP_MCDS_STATUS_SUM, "origin",
@@ -296,7 +296,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_counter_groups[] = {
 
 
 #define ngx_http_mcds_status_lock(name, word)                                 \
-    { ngx_string(word), NGX_MCDS_LOCKS_##name },
+    { ngx_string(word), NGX_MCDS_STAT_LOCK_##name },
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_locked[] = {
     NGX_MCDS_LOCK_LIST(ngx_http_mcds_status_lock)
@@ -305,15 +305,15 @@ static ngx_http_mcds_status_field_t  ngx_http_mcds_status_locked[] = {
 
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_looks[] = {
-    { ngx_string("read"), NGX_MCDS_LOCKS_READ },
-    { ngx_string("renew"), NGX_MCDS_LOCKS_RENEW },
-    { ngx_string("release"), NGX_MCDS_LOCKS_RELEASE },
+    { ngx_string("read"), NGX_MCDS_STAT_LOCK_READ },
+    { ngx_string("renew"), NGX_MCDS_STAT_LOCK_RENEW },
+    { ngx_string("release"), NGX_MCDS_STAT_LOCK_RELEASE },
     { ngx_null_string, 0 }
 };
 
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_unlocked[] = {
-    NGX_MCDS_FAILURE_LIST(ngx_http_mcds_status_locks_rc)
+    NGX_MCDS_FAILURE_LIST(ngx_http_mcds_status_lock_rc)
     { ngx_null_string, 0 }
 };
 
@@ -327,12 +327,12 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_lock_groups[] = {
 
     { NGX_HTTP_MCDS_STATUS_SUM, "lost", "mcds_lock_lost_total", NULL,
       "Locks that were lost while they were held.",
-      NGX_MCDS_LOCKS_LOST, NULL },
+      NGX_MCDS_STAT_LOCK_LOST, NULL },
 
     { NGX_HTTP_MCDS_STATUS_TIME, "wait_time",
       "mcds_lock_wait_seconds", NULL,
       "Time that requests waited for the lock.",
-      NGX_MCDS_LOCKS_TIME, NULL },
+      NGX_MCDS_STAT_LOCK_TIME, NULL },
 
     { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
       "mcds_lock_operations_total", "operation",
@@ -468,7 +468,7 @@ ngx_http_mcds_status_times(ngx_http_mcds_status_times_t *times,
 
     } else {
         times->bounds = ngx_mcds_stat_times;
-        times->n = NGX_MCDS_STAT_TIMES;
+        times->n = NGX_MCDS_STAT_TIME_BUCKETS;
         times->unit = 1000;
     }
 }

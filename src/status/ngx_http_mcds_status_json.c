@@ -94,7 +94,7 @@ ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     }
 
     ngx_http_mcds_status_printf(text, ",");
-    ngx_http_mcds_status_hot(text);
+    ngx_http_mcds_status_hotkeys(text);
 
     if (hosts) {
         ngx_http_mcds_status_hosts(text, hosts);

@@ -184,7 +184,7 @@ struct ngx_mcds_array_read_s {
     ngx_mcds_array_content_t  content;
     ngx_uint_t                next;      /* index of the array's next item of
                                             older lines (part) to read */
-    ngx_uint_t                waiting;
+    ngx_uint_t                unanswered;
     ngx_uint_t                tries;
     ngx_uint_t                rc;
 };

@@ -447,7 +447,7 @@ ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
 
     while (round->rest->len > NGX_MCDS_ARRAY_PART
            && round->rc == NGX_MCDS_OK
-           && round->waiting < NGX_MCDS_ARRAY_WRITES
+           && round->unanswered < NGX_MCDS_ARRAY_WRITES
            && round->pos < round->rest->len)
     {
         if (ngx_mcds_array_write_part(work) != NGX_OK) {
@@ -455,10 +455,10 @@ ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
             break;
         }
 
-        round->waiting++;
+        round->unanswered++;
     }
 
-    if (round->waiting) {
+    if (round->unanswered) {
         return;
     }
 
@@ -550,7 +550,7 @@ ngx_mcds_array_part_written(void *data, ngx_mcds_result_t *result)
 
     work = data;
 
-    work->round.waiting--;
+    work->round.unanswered--;
 
     if (result->rc != NGX_MCDS_OK) {
 

@@ -96,7 +96,7 @@ typedef struct {
     ngx_mcds_value_t           *head;
     ngx_mcds_value_t           *before;    /* head item of the array before the
                                               change */
-    ngx_uint_t                  waiting;
+    ngx_uint_t                  unanswered;
     ngx_uint_t                  rc;
     uint32_t                    ttl;
     ngx_uint_t                  changed;

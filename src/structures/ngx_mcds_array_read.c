@@ -229,14 +229,14 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
      */
 
     while (read->rc == NGX_MCDS_OK
-           && read->waiting < NGX_MCDS_ARRAY_WINDOW
+           && read->unanswered < NGX_MCDS_ARRAY_WINDOW
            && read->next < content->n - 1)
     {
         ngx_mcds_array_read_part(read, &content->pieces[read->next++]);
-        read->waiting++;
+        read->unanswered++;
     }
 
-    if (read->waiting) {
+    if (read->unanswered) {
         return;
     }
 
@@ -284,7 +284,7 @@ ngx_mcds_array_part_got(void *data, ngx_mcds_result_t *result)
     piece = data;
     read = piece->read;
 
-    read->waiting--;
+    read->unanswered--;
 
     if (read->rc == NGX_MCDS_OK) {
         ngx_mcds_array_part(piece, result);

@@ -575,7 +575,7 @@ ngx_mcds_lock_lease_handler(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
 ngx_uint_t
 ngx_mcds_lock_is_fence(ngx_str_t *key)
 {
-    return ngx_mcds_key_ends(key, &ngx_mcds_lock_fence);
+    return ngx_mcds_key_has_suffix(key, &ngx_mcds_lock_fence);
 }
 
 

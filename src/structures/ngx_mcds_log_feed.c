@@ -78,7 +78,7 @@ struct ngx_mcds_log_feed_s {
     uint64_t                  since;     /* time, ms since the epoch: lines of
                                             the log with an earlier time are
                                             never given to the followers */
-    ngx_uint_t                waiting;
+    ngx_uint_t                unanswered;
     ngx_uint_t                looks;
     ngx_uint_t                first;     /* number of the current look for new
                                             lines or, if looks directly before
@@ -222,7 +222,7 @@ ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower)
 
 
 ngx_uint_t
-ngx_mcds_log_looks(ngx_mcds_log_follower_t *follower)
+ngx_mcds_log_look_count(ngx_mcds_log_follower_t *follower)
 {
     return follower->feed->looks;
 }
@@ -237,7 +237,7 @@ ngx_mcds_log_tick(ngx_event_t *ev)
 
     ngx_mcds_log_tell(feed, NULL);
 
-    if (feed->waiting == 0) {
+    if (feed->unanswered == 0) {
 
         if (ngx_queue_empty(&feed->followers)) {
             ngx_mcds_log_feed_free(feed);
@@ -447,7 +447,7 @@ ngx_mcds_log_ask_part(ngx_mcds_log_feed_t *feed, ngx_mcds_log_chunk_t *chunk,
     ngx_mcds_log_get_item(feed->log, chunk->chunk, part,
                           whole ? NGX_MCDS_VALUE : 0, &ask->op);
 
-    feed->waiting++;
+    feed->unanswered++;
 }
 
 
@@ -460,7 +460,7 @@ ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result)
 
     ask = data;
     feed = ask->feed;
-    feed->waiting--;
+    feed->unanswered--;
 
     if (result->rc == NGX_MCDS_OK) {
         ngx_mcds_log_found(ask, result);
@@ -486,7 +486,7 @@ ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result)
 
     ngx_free(ask);
 
-    if (feed->waiting == 0) {
+    if (feed->unanswered == 0) {
         ngx_mcds_log_looked(feed);
     }
 }

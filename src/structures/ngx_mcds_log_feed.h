@@ -76,9 +76,10 @@ ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
  * in batches, each line once, and reads earlier lines by ngx_mcds_log_read().
  * A line that was written late may come twice: from such a read, and in a batch
  * of new lines.  The last batch that may repeat a line of a read is that of the
- * first look for new lines that begins after the read; ngx_mcds_log_looks()
- * counts the looks.  Failed looks in a row and the successful look after them
- * share one number: their batches have the number of the first of these looks.
+ * first look for new lines that begins after the read.  The function
+ * ngx_mcds_log_look_count() counts the looks.  Failed looks in a row and the
+ * successful look after them share one number: their batches have the number of
+ * the first of these looks.
  */
 
 uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);
@@ -89,7 +90,7 @@ uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);
  * including the search that is under way.
  */
 
-ngx_uint_t ngx_mcds_log_looks(ngx_mcds_log_follower_t *follower);
+ngx_uint_t ngx_mcds_log_look_count(ngx_mcds_log_follower_t *follower);
 
 
 #endif /* _NGX_MCDS_LOG_FEED_H_INCLUDED_ */

@@ -39,7 +39,7 @@ typedef struct {
     ngx_uint_t                asked;     /* number of items of this chunk, a
                                             time interval of the log, that were
                                             requested */
-    ngx_uint_t                waiting;
+    ngx_uint_t                unanswered;
     unsigned                  ended:1;   /* 1: this chunk, a time interval of
                                             the log, has no further items to
                                             request */
@@ -210,7 +210,7 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
 
         slot = &read->slots[read->done];
 
-        if (slot->waiting) {
+        if (slot->unanswered) {
             return;
         }
 
@@ -299,7 +299,7 @@ ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
                               NGX_MCDS_VALUE, &item->op);
 
         slot->asked++;
-        slot->waiting++;
+        slot->unanswered++;
     }
 }
 
@@ -364,7 +364,7 @@ ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result)
     slot = item->slot;
     read = slot->read;
 
-    slot->waiting--;
+    slot->unanswered--;
 
     ngx_queue_remove(&item->queue);
     ngx_queue_insert_head(&read->spare, &item->queue);

@@ -84,7 +84,7 @@ struct ngx_mcds_raise_s {
 
     uint64_t               target;
     uint64_t               largest;
-    ngx_uint_t             left;       /* number of servers that have not yet
+    ngx_uint_t             unanswered; /* number of servers that have not yet
                                           replied with the counter */
     ngx_uint_t             tries;
     ngx_uint_t             failed;
@@ -373,7 +373,7 @@ ngx_mcds_raise_look(ngx_mcds_raise_t *raise)
 
     raise->failed = 0;
     raise->raised = 0;
-    raise->left = raise->n;
+    raise->unanswered = raise->n;
 
     for (i = 0; i < raise->n; i++) {
         leg = &raise->legs[i];
@@ -428,7 +428,7 @@ ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result)
         raise->failed = 1;
     }
 
-    if (--raise->left == 0) {
+    if (--raise->unanswered == 0) {
         ngx_mcds_raise_judge(raise);
     }
 }
@@ -596,7 +596,7 @@ ngx_mcds_raise_add(ngx_mcds_raise_t *raise)
     req.update = 1;
 
     raise->raised = !low;
-    raise->left = 0;
+    raise->unanswered = 0;
 
     for (i = 0; i < raise->n; i++) {
         leg = &raise->legs[i];
@@ -617,10 +617,10 @@ ngx_mcds_raise_add(ngx_mcds_raise_t *raise)
 
         ngx_mcds_submit_to(raise->pool, leg->server, &req, &leg->op);
 
-        raise->left++;
+        raise->unanswered++;
     }
 
-    if (raise->left == 0) {
+    if (raise->unanswered == 0) {
 
         if (raise->raised) {
             ngx_mcds_raise_done(raise);
@@ -649,7 +649,7 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
         leg->again = 1;
     }
 
-    if (--raise->left) {
+    if (--raise->unanswered) {
         return;
     }
 

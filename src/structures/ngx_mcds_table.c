@@ -107,17 +107,17 @@ ngx_mcds_table_step(ngx_mcds_table_change_t *change)
 {
     ngx_mcds_table_item_t  *item;
 
-    while (change->waiting < NGX_MCDS_TABLE_WINDOW
+    while (change->unanswered < NGX_MCDS_TABLE_WINDOW
            && change->next < change->n)
     {
         item = &change->items[change->next++];
 
         if (ngx_mcds_table_begin(change, item) == NGX_OK) {
-            change->waiting++;
+            change->unanswered++;
         }
     }
 
-    if (change->waiting) {
+    if (change->unanswered) {
         return;
     }
 
@@ -243,7 +243,7 @@ ngx_mcds_table_store_handler(void *data, ngx_mcds_result_t *result)
 
     ngx_mcds_table_forget(&change->table, &item->name);
 
-    change->waiting--;
+    change->unanswered--;
     ngx_mcds_table_step(change);
 }
 
@@ -278,7 +278,7 @@ ngx_mcds_table_look_handler(void *data, ngx_mcds_result_t *result)
     item = data;
     change = item->change;
 
-    change->waiting--;
+    change->unanswered--;
 
     if (item->kind == NGX_MCDS_TABLE_CHECK) {
         item->rc = result->rc;

@@ -170,7 +170,7 @@ struct ngx_mcds_table_change_s {
     ngx_uint_t                  stage;   /* stage of this change of a table,
                                             ngx_mcds_table_stage_e */
     ngx_uint_t                  next;
-    ngx_uint_t                  waiting;
+    ngx_uint_t                  unanswered;
     ngx_uint_t                  rounds;
     ngx_mcds_value_t           *lines;   /* lines that this change adds to the
                                             table's list of names, until they

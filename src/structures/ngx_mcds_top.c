@@ -125,7 +125,7 @@ ngx_mcds_top_read(ngx_mcds_top_t *top, ngx_mcds_top_pt handler, void *data,
 
     state->asked = ngx_current_msec;
 
-    if (state->missing == 0
+    if (state->unanswered == 0
         && state->read
         && ngx_current_msec - state->read < top->flush)
     {
@@ -137,11 +137,11 @@ ngx_mcds_top_read(ngx_mcds_top_t *top, ngx_mcds_top_pt handler, void *data,
         return NGX_ERROR;
     }
 
-    if (state->missing == 0) {
+    if (state->unanswered == 0) {
         ngx_mcds_top_begin(top);
     }
 
-    if (state->missing == 0) {
+    if (state->unanswered == 0) {
         ngx_free(w);
         return NGX_OK;
     }

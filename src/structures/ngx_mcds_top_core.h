@@ -103,7 +103,7 @@ struct ngx_mcds_top_state_s {
 
     ngx_event_t              reader;
     ngx_queue_t              waits;
-    ngx_uint_t               missing;      /* number of slots (parts of the time
+    ngx_uint_t               unanswered;   /* number of slots (parts of the time
                                               window) whose counts of keys are
                                               awaited from memcached; 1 while
                                               the counts are added up */
@@ -217,7 +217,7 @@ void ngx_mcds_top_read_free(ngx_mcds_top_t *top);
 
 /*
  * Requests from memcached those slots (parts of the list's window of time)
- * whose counts of keys may have changed.  Sets top->state->missing to the
+ * whose counts of keys may have changed.  Sets top->state->unanswered to the
  * number of replies to wait for.
  */
 

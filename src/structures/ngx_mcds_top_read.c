@@ -141,7 +141,7 @@ ngx_mcds_top_reader_handler(ngx_event_t *ev)
         wait = top->flush;
     }
 
-    if (state->missing == 0
+    if (state->unanswered == 0
         && (state->read == 0 || ngx_current_msec - state->read >= wait))
     {
         ngx_mcds_top_begin(top);
@@ -211,7 +211,7 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
 
         ngx_mcds_submit(top->pool, &req, &part->op);
 
-        state->missing++;
+        state->unanswered++;
     }
 }
 
@@ -297,7 +297,7 @@ ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
                                                     : result->rc;
     }
 
-    if (--state->missing == 0) {
+    if (--state->unanswered == 0) {
         ngx_mcds_top_finish(top);
     }
 }
@@ -342,7 +342,7 @@ ngx_mcds_top_add_up(ngx_mcds_top_t *top)
         n += state->part[i].final;
     }
 
-    state->missing = 1;
+    state->unanswered = 1;
     state->adding = 0;
     state->ending = (state->ended_slot != present || state->ended_n != n);
 
@@ -387,7 +387,7 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
 
     ngx_mcds_top_show(top);
 
-    state->missing = 0;
+    state->unanswered = 0;
 
     ngx_mcds_top_wake(top);
 }

@@ -92,10 +92,13 @@ struct ngx_mcds_update_s {
                                            update ends with NOT_FOUND; 0: it is
                                            tried again */
 
+    ngx_uint_t              tries;      /* number of retries made so far of
+                                           the update of the item; "edit" may
+                                           read it, to see whether an attempt
+                                           is the last one */
+
     /* private fields of the update, for update.c */
 
-    ngx_uint_t              tries;      /* number of retries made so far of
-                                           the update of the item */
     ngx_mcds_op_t           op;
     ngx_event_t             event;      /* timer of the update's next attempt,
                                            for which an exiting worker waits */

@@ -112,7 +112,7 @@ struct ngx_mcds_shown_s {
 
     ngx_queue_t           sums;        /* requests that wait for the number of
                                           visitors, ngx_mcds_sum_t */
-    ngx_uint_t            missing;     /* number of slots (parts of the window)
+    ngx_uint_t            unanswered;  /* number of slots (parts of the window)
                                           whose counts of visitors are
                                           awaited */
     ngx_uint_t            rc;
@@ -536,7 +536,7 @@ ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     ngx_mcds_index_busy(&ngx_mcds_shown, &shown->node);
 
-    if (shown->missing == 0) {
+    if (shown->unanswered == 0) {
         ngx_mcds_visitors_fetch(shown, now, slot);
     }
 
@@ -636,7 +636,7 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 static void
 ngx_mcds_visitors_unused(ngx_mcds_shown_t *shown)
 {
-    if (shown->missing == 0) {
+    if (shown->unanswered == 0) {
         ngx_mcds_index_idle(&ngx_mcds_shown, &shown->node);
     }
 }
@@ -691,7 +691,7 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 
         ngx_mcds_submit(shown->visitors.pool, &req, &part->op);
 
-        shown->missing++;
+        shown->unanswered++;
     }
 }
 
@@ -739,7 +739,7 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
         shown->rc = rc;
     }
 
-    if (--shown->missing) {
+    if (--shown->unanswered) {
         return;
     }
 

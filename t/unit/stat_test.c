@@ -498,7 +498,7 @@ test_time(void)
 
     wrong = 0;
 
-    for (i = 0; i < NGX_MCDS_STAT_TIMES - 1; i++) {
+    for (i = 0; i < NGX_MCDS_STAT_TIME_BUCKETS - 1; i++) {
         ngx_mcds_stat_time(&seen[0], 10, ngx_mcds_stat_times[i]);
         wrong += (own[0][10 + 1 + i] != 1);
         wrong += (i && ngx_mcds_stat_times[i] <= ngx_mcds_stat_times[i - 1]);
@@ -511,9 +511,10 @@ test_time(void)
     ngx_mcds_stat_time(&seen[0], 10, 0);
 
     ok(own[0][10] == 60001, "the sum");
-    ok(own[0][10 + NGX_MCDS_STAT_TIMES] == 1 && own[0][11] == 2,
+    ok(own[0][10 + NGX_MCDS_STAT_TIME_BUCKETS] == 1 && own[0][11] == 2,
        "the last bucket and the first");
-    ok(own[0][10 + NGX_MCDS_STAT_TIMES + 1] == 0, "and nothing behind them");
+    ok(own[0][10 + NGX_MCDS_STAT_TIME_BUCKETS + 1] == 0,
+       "and nothing behind them");
 
     ngx_mcds_stat_time(NULL, 10, 1);
     ngx_mcds_stat_flush_all();

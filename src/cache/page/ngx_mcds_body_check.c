@@ -53,7 +53,7 @@ struct ngx_mcds_open_s {
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
     uint32_t             next;        /* index of the part of the body that
                                          memcached is asked about next */
-    ngx_uint_t           missing;     /* number of commands, each about a part,
+    ngx_uint_t           unanswered;  /* number of commands, each about a part,
                                          without an answer as yet */
     ngx_uint_t           rc;
     ngx_event_t          event;
@@ -188,7 +188,7 @@ ngx_mcds_body_look(ngx_mcds_look_t *look)
 
     ngx_mcds_part_suffix(&req.suffix, entry->generation, open->next++);
 
-    open->missing++;
+    open->unanswered++;
 
     ngx_mcds_submit(open->snapshot->page->pool, &req, &look->op);
 }
@@ -202,12 +202,12 @@ ngx_mcds_body_looked(void *data, ngx_mcds_result_t *result)
     ngx_mcds_open_t  *open;
 
     open = look->open;
-    open->missing--;
+    open->unanswered--;
 
     ngx_mcds_body_take_rc(open, result->rc);
     ngx_mcds_body_look(look);
 
-    if (open->missing == 0) {
+    if (open->unanswered == 0) {
         ngx_post_event(&open->event, &ngx_posted_events);
     }
 }
@@ -242,7 +242,7 @@ ngx_mcds_body_check_handler(ngx_event_t *ev)
 
     open = ev->data;
 
-    if (open->missing) {
+    if (open->unanswered) {
         return;
     }
 

@@ -214,7 +214,7 @@ ngx_mcds_page_unref(ngx_mcds_page_t *page)
      * under way, so its state is reset
      */
 
-    ngx_mcds_page_rest(page);
+    ngx_mcds_page_set_idle(page);
 
     ngx_mcds_index_resize(&ngx_mcds_pages, &page->node,
                           sizeof(ngx_mcds_page_t) + page->key.len

@@ -37,7 +37,8 @@ typedef enum {
                                      command for the page */
 
     NGX_MCDS_PAGE_BUILD,          /* this request builds the page, and then
-                                     calls ngx_mcds_page_built() */
+                                     calls ngx_mcds_page_store() or, without a
+                                     page to store, ngx_mcds_page_not_built() */
     NGX_MCDS_PAGE_OTHER,          /* another request builds the page */
     NGX_MCDS_PAGE_PASS,           /* the request goes to the origin, bypassing
                                      the cache */

@@ -29,7 +29,7 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
     ngx_msec_t             left;
     ngx_mcds_lease_wish_t  wish;
 
-    page->missing = 0;
+    page->unanswered = 0;
     page->lock_only = 0;
     page->lease_rc = NGX_MCDS_BUSY;
 
@@ -49,7 +49,7 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
     }
 
     if (ngx_mcds_lease_acquire(&wish, ngx_mcds_page_locked, page) == NGX_OK) {
-        page->missing++;
+        page->unanswered++;
     }
 
     /*
@@ -103,7 +103,7 @@ ngx_mcds_page_ask_again(ngx_mcds_page_t *page, ngx_uint_t lock_only)
     page->lease_op.data = page;
 
     ngx_mcds_submit(page->pool, &req, &page->lease_op);
-    page->missing++;
+    page->unanswered++;
 
     page->lock_only = lock_only;
 
@@ -152,7 +152,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     page->page_op.data = page;
 
     ngx_mcds_submit(page->pool, &req, &page->page_op);
-    page->missing++;
+    page->unanswered++;
 }
 
 
@@ -241,7 +241,7 @@ ngx_mcds_page_opened(void *data, ngx_uint_t rc)
 static void
 ngx_mcds_page_answered(ngx_mcds_page_t *page)
 {
-    if (--page->missing == 0) {
+    if (--page->unanswered == 0) {
         page->answered(page);
     }
 }

@@ -41,7 +41,7 @@ void
 ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_waiter_t *owner,
     uint64_t cas)
 {
-    ngx_mcds_page_set_state(page, NGX_MCDS_LOCKING);
+    ngx_mcds_page_set_state(page, NGX_MCDS_STATE_LOCKING);
 
     page->owner = owner;
     page->base = cas;
@@ -116,11 +116,11 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
         page->failed_until = 0;
 
-        if (page->state == NGX_MCDS_REMOTE) {
+        if (page->state == NGX_MCDS_STATE_REMOTE) {
             ngx_mcds_page_paced_elsewhere(page, snapshot);
         }
 
-        ngx_mcds_page_rest(page);
+        ngx_mcds_page_set_idle(page);
         ngx_mcds_page_keep(page, snapshot, page->purges, page->asked);
         ngx_mcds_page_found(page, snapshot);
         ngx_mcds_snapshot_unref(snapshot);
@@ -128,7 +128,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
     default: /* NGX_DECLINED: memcached has no newer page than before */
 
-        if (page->state == NGX_MCDS_LOCKING) {
+        if (page->state == NGX_MCDS_STATE_LOCKING) {
             ngx_mcds_page_step_lock(page);
 
         } else {
@@ -251,7 +251,7 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
     page->held_until = ngx_mcds_clock(ngx_current_msec) + held;
     page->held_cas = page->base;
 
-    ngx_mcds_page_follow(page, NGX_MCDS_REMOTE);
+    ngx_mcds_page_follow(page, NGX_MCDS_STATE_REMOTE);
 }
 
 
@@ -309,7 +309,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
     }
 
     if (ngx_queue_empty(&page->waiters)) {
-        ngx_mcds_page_rest(page);
+        ngx_mcds_page_set_idle(page);
         return;
     }
 
@@ -331,7 +331,7 @@ ngx_mcds_page_late(ngx_mcds_page_t *page)
     if (ngx_mcds_page_elsewhere(page)) {
 
         if (ngx_queue_empty(&page->waiters)) {
-            ngx_mcds_page_rest(page);
+            ngx_mcds_page_set_idle(page);
 
         } else {
             ngx_mcds_page_set_poll(page);
@@ -359,7 +359,7 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
     if (page->owner == NULL && ngx_queue_empty(&page->waiters)) {
         ngx_mcds_page_release(page);
-        ngx_mcds_page_rest(page);
+        ngx_mcds_page_set_idle(page);
         return;
     }
 
@@ -378,7 +378,7 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
          */
 
         ngx_mcds_page_release(page);
-        ngx_mcds_page_follow(page, NGX_MCDS_LOCAL);
+        ngx_mcds_page_follow(page, NGX_MCDS_STATE_LOCAL);
         return;
 
     default:
@@ -391,7 +391,7 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
         waiter = ngx_mcds_page_next(page);
     }
 
-    ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
+    ngx_mcds_page_set_state(page, NGX_MCDS_STATE_BUILDING);
 
     page->owner = waiter;
 
@@ -470,7 +470,7 @@ ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state)
     }
 
     if (ngx_queue_empty(&page->waiters)) {
-        ngx_mcds_page_rest(page);
+        ngx_mcds_page_set_idle(page);
         return;
     }
 
@@ -492,7 +492,7 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
         }
 
         ngx_mcds_page_release(page);
-        ngx_mcds_page_rest(page);
+        ngx_mcds_page_set_idle(page);
         ngx_mcds_page_moved(page);
         return;
     }

@@ -22,11 +22,12 @@ static ngx_int_t ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter,
     ngx_uint_t how, ngx_mcds_storing_t *storing);
 static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_waiter_t *waiter,
     ngx_mcds_storing_t *storing);
-static void ngx_mcds_store_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how);
+static void ngx_mcds_store_count_build(ngx_mcds_waiter_t *waiter,
+    ngx_uint_t how);
 
 
 void
-ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
+ngx_mcds_page_not_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl)
 {
     ngx_mcds_page_t     *page;
@@ -48,7 +49,7 @@ ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     page->owner = NULL;
     page->old = waiter->has_old;
 
-    ngx_mcds_store_built(waiter, how);
+    ngx_mcds_store_count_build(waiter, how);
     ngx_mcds_page_failed(page, how == NGX_MCDS_BUILD_BACKOFF);
 }
 
@@ -113,13 +114,13 @@ ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     store = ngx_mcds_store_create(waiter, storing);
 
     if (store == NULL) {
-        ngx_mcds_store_built(waiter, NGX_MCDS_BUILD_FAILED);
+        ngx_mcds_store_count_build(waiter, NGX_MCDS_BUILD_FAILED);
         ngx_mcds_page_failed(page, 0);
         return NGX_ERROR;
     }
 
-    ngx_mcds_store_built(waiter, how);
-    ngx_mcds_page_set_state(page, NGX_MCDS_STORING);
+    ngx_mcds_store_count_build(waiter, how);
+    ngx_mcds_page_set_state(page, NGX_MCDS_STATE_STORING);
 
     store->base = page->base;
     store->purges = page->purges;
@@ -219,7 +220,7 @@ ngx_mcds_store_create(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 /* Adds the end of a page's build, and the time it took, to the statistics. */
 
 static void
-ngx_mcds_store_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
+ngx_mcds_store_count_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
 {
     ngx_msec_t  took;
 

@@ -82,7 +82,7 @@ struct ngx_mcds_page_s {
     void                 (*answered)(ngx_mcds_page_t *page);
     ngx_mcds_op_t          lease_op;
     ngx_mcds_op_t          page_op;
-    ngx_uint_t             missing;
+    ngx_uint_t             unanswered;
     ngx_uint_t             lease_rc;
     ngx_uint_t             page_rc;
     uint64_t               page_cas;
@@ -144,21 +144,21 @@ struct ngx_mcds_page_s {
     ngx_mcds_hold_t        hold;       /* claim of this worker to build the
                                           page, which keeps other workers of
                                           the host from building it */
-    ngx_msec_t             here_since;
+    ngx_msec_t             local_since;
 
-    ngx_mcds_snapshot_t   *mine;       /* copy of the page in the memory of
+    ngx_mcds_snapshot_t   *copy;       /* copy of the page in the memory of
                                           this worker, or NULL */
-    ngx_queue_t            mine_lru;
-    ngx_uint_t             mine_sent;  /* number of responses with this
+    ngx_queue_t            copy_lru;
+    ngx_uint_t             copy_sent;  /* number of responses with this
                                           worker's copy of the page, see
                                           ngx_mcds_page_sent() */
-    uint64_t               mine_asked; /* time when memcached confirmed this
+    uint64_t               copy_asked; /* time when memcached confirmed this
                                           worker's copy of the page */
     /*
      * the page's purge counter when memcached was asked about this worker's
      * copy of the page, see ngx_mcds_local.h
      */
-    ngx_atomic_uint_t      mine_purges;
+    ngx_atomic_uint_t      copy_purges;
     ngx_atomic_uint_t      purges;     /* the purge counter when the page was
                                           read, or its build began */
     uint64_t               asked;      /* time when memcached was last asked
@@ -173,7 +173,7 @@ struct ngx_mcds_page_s {
 
     unsigned               old:1;      /* the last failed build of the page was
                                           by a request with a stale page */
-    unsigned               unheard:1;  /* another worker of this host builds
+    unsigned               offline:1;  /* another worker of this host builds
                                           the page, and memcached does not
                                           answer this worker */
     unsigned               local:1;    /* mcds_cache_local allows this host to
@@ -243,20 +243,23 @@ void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
 /*
  * sets the state of a page that no request of this worker builds or waits for
  */
-#define ngx_mcds_page_rest(page)                                              \
-    ngx_mcds_page_set_state(page, (page)->failed_until ? NGX_MCDS_PAUSED      \
-                                                       : NGX_MCDS_IDLE)
+#define ngx_mcds_page_set_idle(page)                                          \
+    ngx_mcds_page_set_state(page, (page)->failed_until                        \
+                                  ? NGX_MCDS_STATE_PAUSED                     \
+                                  : NGX_MCDS_STATE_IDLE)
 
 /* returns 1 if no request of this worker builds the page or waits for it */
-#define ngx_mcds_page_rests(page)                                             \
-    ((page)->state == NGX_MCDS_IDLE || (page)->state == NGX_MCDS_PAUSED)
+#define ngx_mcds_page_is_idle(page)                                           \
+    ((page)->state == NGX_MCDS_STATE_IDLE                                     \
+     || (page)->state == NGX_MCDS_STATE_PAUSED)
 
 /*
  * returns 1 if requests of this worker wait for the build of the page by
  * another worker or host
  */
 #define ngx_mcds_page_elsewhere(page)                                         \
-    ((page)->state == NGX_MCDS_REMOTE || (page)->state == NGX_MCDS_LOCAL)
+    ((page)->state == NGX_MCDS_STATE_REMOTE                                   \
+     || (page)->state == NGX_MCDS_STATE_LOCAL)
 
 
 /*

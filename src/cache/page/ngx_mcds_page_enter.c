@@ -43,7 +43,7 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
     page->backoff = enter->backoff;
     page->backoff_max = enter->backoff_max;
 
-    if (ngx_mcds_page_rests(page)) {
+    if (ngx_mcds_page_is_idle(page)) {
 
         if (page->held_until
             && (page->held_cas != enter->cas
@@ -111,7 +111,7 @@ ngx_mcds_page_enter_local(ngx_mcds_waiter_t *waiter, uint64_t cas,
     switch (ngx_mcds_page_claim(page)) {
 
     case NGX_ABORT:
-        ngx_mcds_page_rest(page);
+        ngx_mcds_page_set_idle(page);
         *outcome = ngx_mcds_page_no_build(waiter);
         return NGX_DONE;
 
@@ -126,10 +126,10 @@ ngx_mcds_page_enter_local(ngx_mcds_waiter_t *waiter, uint64_t cas,
         page->poll_delay = NGX_MCDS_POLL_MIN;
         page->poll_next = ngx_current_msec + NGX_MCDS_POLL_MIN;
 
-        ngx_mcds_page_set_state(page, NGX_MCDS_LOCAL);
+        ngx_mcds_page_set_state(page, NGX_MCDS_STATE_LOCAL);
 
         if (ngx_mcds_page_wait(waiter) != NGX_OK) {
-            ngx_mcds_page_rest(page);
+            ngx_mcds_page_set_idle(page);
 
             *outcome = NGX_MCDS_PAGE_TIMEOUT;
             return NGX_DONE;
@@ -140,7 +140,7 @@ ngx_mcds_page_enter_local(ngx_mcds_waiter_t *waiter, uint64_t cas,
     default:
         page->owner = waiter;
 
-        ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
+        ngx_mcds_page_set_state(page, NGX_MCDS_STATE_BUILDING);
         ngx_mcds_page_begin(waiter);
 
         *outcome = NGX_MCDS_PAGE_BUILD;

@@ -68,8 +68,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
     case NGX_BUSY:
         ngx_mcds_page_await(page, left.build);
-        page->unheard = (page->lease == NULL);
-        page->here_since = ngx_current_msec;
+        page->offline = (page->lease == NULL);
+        page->local_since = ngx_current_msec;
         return NGX_BUSY;
 
     case NGX_ABORT:
@@ -108,7 +108,7 @@ ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas)
             || page->failed_until <= ngx_mcds_clock(ngx_current_msec)))
     {
         page->failed_until = 0;
-        ngx_mcds_page_rest(page);
+        ngx_mcds_page_set_idle(page);
     }
 
     return page->failed_until != 0;

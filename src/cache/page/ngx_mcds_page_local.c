@@ -30,7 +30,7 @@
 
 
 static size_t ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot);
-static ngx_int_t ngx_mcds_page_hold(ngx_mcds_page_t *page,
+static ngx_int_t ngx_mcds_page_keep_copy(ngx_mcds_page_t *page,
     ngx_mcds_snapshot_t *snapshot, ngx_atomic_uint_t purges);
 static void ngx_mcds_page_put(ngx_mcds_page_t *page,
     ngx_mcds_snapshot_t *snapshot);
@@ -39,7 +39,7 @@ static void ngx_mcds_page_file(ngx_mcds_page_t *page);
 
 /* the copies of pages that this worker keeps in its memory, and their size */
 
-static ngx_queue_t  ngx_mcds_pages_mine;
+static ngx_queue_t  ngx_mcds_pages_lru;
 static size_t       ngx_mcds_pages_kept;
 
 
@@ -61,7 +61,7 @@ void
 ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
     ngx_atomic_uint_t purges, uint64_t asked)
 {
-    switch (ngx_mcds_page_hold(page, snapshot, purges)) {
+    switch (ngx_mcds_page_keep_copy(page, snapshot, purges)) {
 
     case NGX_OK:
         ngx_mcds_page_put(page, snapshot);
@@ -101,8 +101,8 @@ ngx_mcds_page_drop_all(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id,
  */
 
 static ngx_int_t
-ngx_mcds_page_hold(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
-    ngx_atomic_uint_t purges)
+ngx_mcds_page_keep_copy(ngx_mcds_page_t *page,
+    ngx_mcds_snapshot_t *snapshot, ngx_atomic_uint_t purges)
 {
     size_t            size;
     ngx_queue_t      *q;
@@ -120,28 +120,28 @@ ngx_mcds_page_hold(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
         return NGX_DECLINED;
     }
 
-    page->mine_asked = ngx_mcds_clock(ngx_current_msec);
-    page->mine_purges = purges;
+    page->copy_asked = ngx_mcds_clock(ngx_current_msec);
+    page->copy_purges = purges;
 
-    if (page->mine == snapshot) {
+    if (page->copy == snapshot) {
         return NGX_DONE;
     }
 
     ngx_mcds_page_drop(page);
 
-    page->mine = ngx_mcds_snapshot_ref(snapshot);
-    page->mine_sent = 0;
+    page->copy = ngx_mcds_snapshot_ref(snapshot);
+    page->copy_sent = 0;
     ngx_mcds_pages_kept += ngx_mcds_page_weight(snapshot);
 
-    if (ngx_mcds_pages_mine.next == NULL) {
-        ngx_queue_init(&ngx_mcds_pages_mine);
+    if (ngx_mcds_pages_lru.next == NULL) {
+        ngx_queue_init(&ngx_mcds_pages_lru);
     }
 
-    ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
+    ngx_queue_insert_head(&ngx_mcds_pages_lru, &page->copy_lru);
 
     while (ngx_mcds_pages_kept > size) {
-        q = ngx_queue_last(&ngx_mcds_pages_mine);
-        last = ngx_queue_data(q, ngx_mcds_page_t, mine_lru);
+        q = ngx_queue_last(&ngx_mcds_pages_lru);
+        last = ngx_queue_data(q, ngx_mcds_page_t, copy_lru);
 
         ngx_mcds_page_drop(last);
     }
@@ -158,7 +158,7 @@ ngx_mcds_page_hold(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 static void
 ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    if (page->mine_purges == ngx_mcds_local_purges(page->place)) {
+    if (page->copy_purges == ngx_mcds_local_purges(page->place)) {
         (void) ngx_mcds_local_put(ngx_mcds_page_id(page), snapshot->value,
                                   &snapshot->item_id);
     }
@@ -173,10 +173,10 @@ ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
      * again, as its age there would start anew
      */
 
-    (void) ngx_mcds_page_hold(page, snapshot,
-                              ngx_mcds_local_purges(page->place));
+    (void) ngx_mcds_page_keep_copy(page, snapshot,
+                                   ngx_mcds_local_purges(page->place));
 
-    page->mine_asked = ngx_mcds_clock(ngx_current_msec) - NGX_MCDS_KEPT;
+    page->copy_asked = ngx_mcds_clock(ngx_current_msec) - NGX_MCDS_KEPT;
 }
 
 
@@ -186,7 +186,7 @@ ngx_mcds_page_keep_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
     uint64_t  now;
 
     now = ngx_mcds_clock(ngx_current_msec);
-    page->mine_purges = purges;
+    page->copy_purges = purges;
 
     /*
      * Memcached has just confirmed this worker's copy of the page.  If this is
@@ -195,11 +195,11 @@ ngx_mcds_page_keep_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
      * of the copy starts anew.
      */
 
-    if (now - page->mine_asked >= NGX_MCDS_KEPT) {
-        ngx_mcds_page_put(page, page->mine);
+    if (now - page->copy_asked >= NGX_MCDS_KEPT) {
+        ngx_mcds_page_put(page, page->copy);
     }
 
-    page->mine_asked = now;
+    page->copy_asked = now;
 }
 
 
@@ -208,11 +208,11 @@ ngx_mcds_page_drop(ngx_mcds_page_t *page)
 {
     ngx_mcds_snapshot_t  *snapshot;
 
-    snapshot = page->mine;
+    snapshot = page->copy;
 
     if (snapshot) {
-        page->mine = NULL;
-        ngx_queue_remove(&page->mine_lru);
+        page->copy = NULL;
+        ngx_queue_remove(&page->copy_lru);
         ngx_mcds_pages_kept -= ngx_mcds_page_weight(snapshot);
 
         ngx_mcds_snapshot_unref(snapshot);
@@ -227,14 +227,14 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
     ngx_mcds_item_id_t    found;
     ngx_mcds_value_t     *value;
 
-    if (page->mine
+    if (page->copy
         && (item_id == NULL
-            || ngx_mcds_item_id_same(&page->mine->item_id, item_id)))
+            || ngx_mcds_item_id_same(&page->copy->item_id, item_id)))
     {
-        ngx_queue_remove(&page->mine_lru);
-        ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
+        ngx_queue_remove(&page->copy_lru);
+        ngx_queue_insert_head(&ngx_mcds_pages_lru, &page->copy_lru);
 
-        snapshot = page->mine;
+        snapshot = page->copy;
 
         /*
          * if this host's clock was set back since the copy of the page was
@@ -263,7 +263,7 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
         ngx_mcds_snapshot_unref(snapshot);
     }
 
-    return page->mine;
+    return page->copy;
 }
 
 
@@ -274,7 +274,7 @@ ngx_mcds_page_sent(ngx_mcds_snapshot_t *snapshot)
 
     page = snapshot->page;
 
-    if (page->mine == snapshot && ++page->mine_sent == NGX_MCDS_FILE_SENT) {
+    if (page->copy == snapshot && ++page->copy_sent == NGX_MCDS_FILE_SENT) {
         ngx_mcds_page_file(page);
     }
 }
@@ -291,22 +291,22 @@ ngx_mcds_page_file(ngx_mcds_page_t *page)
     ngx_mcds_value_t     *value;
     ngx_mcds_snapshot_t  *snapshot;
 
-    value = ngx_mcds_memfile_copy(page->mine->value, ngx_cycle->log);
+    value = ngx_mcds_memfile_copy(page->copy->value, ngx_cycle->log);
     if (value == NULL) {
         return;
     }
 
-    snapshot = ngx_mcds_snapshot_create(page, value, &page->mine->item_id);
+    snapshot = ngx_mcds_snapshot_create(page, value, &page->copy->item_id);
     ngx_mcds_value_unref(value);
 
     if (snapshot == NULL) {
         return;
     }
 
-    snapshot->checked = page->mine->checked;
+    snapshot->checked = page->copy->checked;
 
-    ngx_mcds_snapshot_unref(page->mine);
-    page->mine = snapshot;
+    ngx_mcds_snapshot_unref(page->copy);
+    page->copy = snapshot;
 }
 
 
@@ -318,10 +318,10 @@ ngx_mcds_page_known(ngx_mcds_waiter_t *waiter)
     page = waiter->page;
 
     if (waiter->local != NGX_MCDS_LOCAL_TIMED
-        || page->mine == NULL
-        || (page->mine->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
-        || page->mine_purges != ngx_mcds_local_purges(page->place)
-        || ngx_mcds_clock(ngx_current_msec) - page->mine_asked
+        || page->copy == NULL
+        || (page->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
+        || page->copy_purges != ngx_mcds_local_purges(page->place)
+        || ngx_mcds_clock(ngx_current_msec) - page->copy_asked
            >= waiter->local_time)
     {
         return NULL;
@@ -342,7 +342,7 @@ ngx_mcds_page_unasked(ngx_mcds_page_t *page)
      * if the page must not be served any more
      */
 
-    if (page->mine_purges != ngx_mcds_local_purges(page->place)) {
+    if (page->copy_purges != ngx_mcds_local_purges(page->place)) {
         ngx_mcds_page_drop(page);
     }
 

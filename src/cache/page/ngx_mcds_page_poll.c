@@ -25,8 +25,8 @@
 #define NGX_MCDS_POLL_EARLY       250
 
 
-static ngx_int_t ngx_mcds_page_poll_here(ngx_mcds_page_t *page);
-static ngx_int_t ngx_mcds_page_take_here(ngx_mcds_page_t *page);
+static ngx_int_t ngx_mcds_page_poll_local_build(ngx_mcds_page_t *page);
+static ngx_int_t ngx_mcds_page_take_local_build(ngx_mcds_page_t *page);
 
 
 void
@@ -40,15 +40,15 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 
     if (ngx_queue_empty(&page->waiters)) {
         if (ngx_mcds_page_elsewhere(page)
-            && (!page->missing || page->hurried))
+            && (!page->unanswered || page->hurried))
         {
-            ngx_mcds_page_rest(page);
+            ngx_mcds_page_set_idle(page);
         }
 
         return;
     }
 
-    if (page->state == NGX_MCDS_STORING) {
+    if (page->state == NGX_MCDS_STATE_STORING) {
 
         /*
          * page->built NULL: not all parts of the page's body are stored yet;
@@ -63,13 +63,13 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     }
 
     if (!ngx_mcds_page_elsewhere(page)
-        || (page->missing && !page->hurried))
+        || (page->unanswered && !page->hurried))
     {
         return;
     }
 
-    if (page->state == NGX_MCDS_LOCAL
-        && ngx_mcds_page_poll_here(page) != NGX_DECLINED)
+    if (page->state == NGX_MCDS_STATE_LOCAL
+        && ngx_mcds_page_poll_local_build(page) != NGX_DECLINED)
     {
         return;
     }
@@ -178,7 +178,7 @@ ngx_mcds_page_set_next(ngx_mcds_page_t *page)
  */
 
 static ngx_int_t
-ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
+ngx_mcds_page_poll_local_build(ngx_mcds_page_t *page)
 {
     ngx_int_t               rc;
     ngx_mcds_local_left_t   left;
@@ -191,13 +191,13 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     }
 
     if (rc == NGX_ABORT) {
-        ngx_mcds_page_set_state(page, NGX_MCDS_REMOTE);
+        ngx_mcds_page_set_state(page, NGX_MCDS_STATE_REMOTE);
         ngx_mcds_page_pause(page, left.left);
         ngx_mcds_page_tell_pause(page);
         return NGX_OK;
     }
 
-    if (ngx_mcds_page_take_here(page) == NGX_OK) {
+    if (ngx_mcds_page_take_local_build(page) == NGX_OK) {
         return NGX_OK;
     }
 
@@ -207,9 +207,9 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
         return NGX_OK;
     }
 
-    ngx_mcds_page_set_state(page, NGX_MCDS_REMOTE);
+    ngx_mcds_page_set_state(page, NGX_MCDS_STATE_REMOTE);
 
-    if (page->unheard || left.state == NGX_MCDS_LOCAL_ALONE) {
+    if (page->offline || left.state == NGX_MCDS_LOCAL_ALONE) {
 
         /*
          * this worker cannot get the page from memcached, and builds it: to
@@ -233,14 +233,14 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
  */
 
 static ngx_int_t
-ngx_mcds_page_take_here(ngx_mcds_page_t *page)
+ngx_mcds_page_take_local_build(ngx_mcds_page_t *page)
 {
     ngx_mcds_value_t     *value;
     ngx_mcds_item_id_t    found;
     ngx_mcds_snapshot_t  *snapshot;
 
     value = ngx_mcds_local_get(ngx_mcds_page_id(page), NULL,
-                               ngx_current_msec - page->here_since
+                               ngx_current_msec - page->local_since
                                + NGX_MCDS_LAG, &found);
 
     snapshot = value ? ngx_mcds_snapshot_create(page, value, &found) : NULL;
@@ -251,10 +251,10 @@ ngx_mcds_page_take_here(ngx_mcds_page_t *page)
         return NGX_DECLINED;
     }
 
-    ngx_mcds_page_set_state(page, NGX_MCDS_REMOTE);
+    ngx_mcds_page_set_state(page, NGX_MCDS_STATE_REMOTE);
 
     ngx_mcds_page_paced_elsewhere(page, snapshot);
-    ngx_mcds_page_rest(page);
+    ngx_mcds_page_set_idle(page);
 
     if (snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
         ngx_mcds_page_remember(page, snapshot);

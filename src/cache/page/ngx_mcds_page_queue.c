@@ -68,9 +68,9 @@ ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter)
 
     ngx_add_timer(&waiter->timer, waiter->wait - passed);
 
-    if (page->state == NGX_MCDS_STORING
+    if (page->state == NGX_MCDS_STATE_STORING
         || (ngx_mcds_page_elsewhere(page)
-            && (!page->missing || page->hurried)))
+            && (!page->unanswered || page->hurried)))
     {
         ngx_mcds_page_set_poll(page);
     }
@@ -349,7 +349,7 @@ ngx_mcds_page_tell_pause(ngx_mcds_page_t *page)
     ngx_uint_t          outcome;
     ngx_mcds_waiter_t  *waiter;
 
-    ngx_mcds_page_rest(page);
+    ngx_mcds_page_set_idle(page);
 
     waiter = page->owner;
     page->owner = NULL;
@@ -376,12 +376,12 @@ ngx_mcds_page_set_poll(ngx_mcds_page_t *page)
         return;
     }
 
-    if (page->state == NGX_MCDS_STORING) {
+    if (page->state == NGX_MCDS_STATE_STORING) {
         ngx_add_timer(&page->poll, 1);
         return;
     }
 
-    if (page->state == NGX_MCDS_LOCAL) {
+    if (page->state == NGX_MCDS_STATE_LOCAL) {
         ngx_add_timer(&page->poll, NGX_MCDS_POLL_MIN);
         return;
     }

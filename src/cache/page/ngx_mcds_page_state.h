@@ -49,7 +49,7 @@
     state(PAUSED)
 
 
-#define ngx_mcds_page_state_value(name)  NGX_MCDS_##name,
+#define ngx_mcds_page_state_value(name)  NGX_MCDS_STATE_##name,
 #define ngx_mcds_page_state_name(name)   #name,
 
 typedef enum {

@@ -4,7 +4,8 @@
  *
  * Stores of pages in memcached.  If the body of a page was split, or memcached
  * refuses the page as a whole, the parts of the body are stored before the
- * page.
+ * page.  ngx_mcds_page_store(), which begins a store, is in
+ * ngx_mcds_page_built.c.
  */
 
 
@@ -645,7 +646,7 @@ ngx_mcds_store_end(ngx_mcds_store_t *store)
         page->failed_until = 0;
         page->step = 0;
 
-        ngx_mcds_page_rest(page);
+        ngx_mcds_page_set_idle(page);
         ngx_mcds_page_share_copy(page, store->snapshot);
         ngx_mcds_page_release(page);
 

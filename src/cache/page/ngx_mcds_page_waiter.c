@@ -65,7 +65,7 @@ ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter)
     ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_ABORTED);
 
     if (waiter->building) {
-        ngx_mcds_page_built(waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
+        ngx_mcds_page_not_built(waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
     }
 
     if (page->owner == waiter) {
@@ -104,7 +104,7 @@ ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter)
     if (!waiter->looking) {
 
         if (page->owner == waiter
-            && page->state == NGX_MCDS_LOCKING
+            && page->state == NGX_MCDS_STATE_LOCKING
             && !page->hurried)
         {
             ngx_mcds_page_hurry_lock(page);
@@ -162,7 +162,7 @@ ngx_mcds_page_split(ngx_mcds_waiter_t *waiter)
 
 
 ngx_mcds_snapshot_t *
-ngx_mcds_page_copy(ngx_mcds_waiter_t *waiter, ngx_mcds_value_t *value)
+ngx_mcds_page_snapshot(ngx_mcds_waiter_t *waiter, ngx_mcds_value_t *value)
 {
     return ngx_mcds_snapshot_create(waiter->page, value, NULL);
 }

@@ -181,7 +181,7 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 
     purge->deleted = (now->rc != NGX_MCDS_NOT_FOUND);
 
-    purge->stamp = purge->now;
+    purge->purge_time = purge->now;
     value = (now->rc == NGX_MCDS_OK) ? ngx_mcds_purge_mark(purge, now) : NULL;
 
     if (purge->how == NGX_MCDS_PURGE_RETIRE) {

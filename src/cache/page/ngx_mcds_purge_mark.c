@@ -16,7 +16,7 @@
 #include "ngx_mcds_skew.h"
 
 
-static void ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge,
+static void ngx_mcds_purge_set_time(ngx_mcds_purge_t *purge,
     ngx_mcds_entry_t *entry);
 
 
@@ -55,7 +55,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         return NULL;
     }
 
-    ngx_mcds_purge_set_stamp(purge, &entry);
+    ngx_mcds_purge_set_time(purge, &entry);
 
     if (entry.kind == NGX_MCDS_ENTRY_PAGE) {
         purge->found = NGX_MCDS_PURGED_PAGE;
@@ -80,7 +80,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         ngx_memcpy(value->data, result->data, result->len);
         value->len = result->len;
 
-        now = purge->stamp;
+        now = purge->purge_time;
 
         if (entry.kind == NGX_MCDS_ENTRY_VARY) {
             ngx_mcds_entry_purge(value, now - NGX_MCDS_SKEW);
@@ -125,11 +125,11 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
  */
 
 static void
-ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge, ngx_mcds_entry_t *entry)
+ngx_mcds_purge_set_time(ngx_mcds_purge_t *purge, ngx_mcds_entry_t *entry)
 {
     if (purge->pool->replicas > 1) {
-        purge->stamp = ngx_min(ngx_mcds_newer_after(entry, purge->now),
-                               purge->now + NGX_MCDS_SKEW);
+        purge->purge_time = ngx_min(ngx_mcds_newer_after(entry, purge->now),
+                                    purge->now + NGX_MCDS_SKEW);
     }
 }
 
@@ -145,8 +145,8 @@ ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
     entry.kind = NGX_MCDS_ENTRY_PURGED;
     entry.flags = (purge->how == NGX_MCDS_PURGE_INVALIDATE && !purge->deleted)
                   ? NGX_MCDS_ENTRY_INVALID : 0;
-    entry.created = purge->stamp;
-    entry.expire = purge->stamp;
+    entry.created = purge->purge_time;
+    entry.expire = purge->purge_time;
     entry.swr = NGX_MCDS_ENTRY_UNSET;
     entry.sie = NGX_MCDS_ENTRY_UNSET;
     entry.key = purge->key;

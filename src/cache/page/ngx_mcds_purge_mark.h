@@ -30,7 +30,7 @@ typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
     uint64_t              now;
-    uint64_t              stamp;       /* time that is written into the purged
+    uint64_t              purge_time;  /* time that is written into the purged
                                           page's item as that of the purge:
                                           "now", or later */
     ngx_array_t          *secrets;

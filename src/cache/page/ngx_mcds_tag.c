@@ -42,7 +42,7 @@ struct ngx_mcds_tags_s {
     uint64_t              counter;
     ngx_queue_t           records;
     ngx_uint_t            n;
-    ngx_uint_t            waiting;
+    ngx_uint_t            unanswered;
     ngx_uint_t            told;        /* the caller's handler was called
                                           before memcached had answered all
                                           queries about the tags */
@@ -105,7 +105,7 @@ ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page, ngx_str_t *list,
     tags->count.data = tags;
 
     ngx_mcds_submit(pool, &req, &tags->count);
-    tags->waiting++;
+    tags->unanswered++;
 
     if (ngx_mcds_tags_ask(tags, list) == NGX_ERROR) {
         ngx_mcds_tags_free(tags);
@@ -134,14 +134,14 @@ ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list)
 
     tags->told = 0;
 
-    return tags->waiting ? NGX_OK : NGX_DONE;
+    return tags->unanswered ? NGX_OK : NGX_DONE;
 }
 
 
 void
 ngx_mcds_tags_hurry(ngx_mcds_tags_t *tags)
 {
-    if (tags == NULL || tags->waiting == 0 || tags->told) {
+    if (tags == NULL || tags->unanswered == 0 || tags->told) {
         return;
     }
 
@@ -204,7 +204,7 @@ ngx_mcds_tags_ask_one(ngx_mcds_tags_t *tags, ngx_str_t *name)
     ngx_mcds_submit(tags->pool, &req, &record->op);
 
     ngx_queue_insert_tail(&tags->records, &record->queue);
-    tags->waiting++;
+    tags->unanswered++;
 
     return NGX_OK;
 }
@@ -266,7 +266,7 @@ ngx_mcds_tags_got(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_tags_done(ngx_mcds_tags_t *tags)
 {
-    if (--tags->waiting) {
+    if (--tags->unanswered) {
         return;
     }
 

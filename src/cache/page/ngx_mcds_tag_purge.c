@@ -54,21 +54,21 @@ struct ngx_mcds_tag_purge_s {
     ngx_mcds_tag_pt       handler;
     void                 *data;
     ngx_str_t             record;
-    ngx_uint_t            waiting;
+    ngx_uint_t            unanswered;
     ngx_uint_t            rc;
     ngx_uint_t            n;
     ngx_mcds_tag_leg_t    legs[1];
 };
 
 
-static void ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tag_purge_counted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge);
 static void ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_update(ngx_mcds_tag_leg_t *leg, ngx_uint_t server);
 static ngx_int_t ngx_mcds_tag_edit(void *data, ngx_mcds_result_t *now,
     ngx_mcds_request_t *req);
 static void ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
+static void ngx_mcds_tag_purge_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
 static void ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge);
 
 
@@ -131,14 +131,14 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
 
         leg = &purge->legs[i];
         leg->purge = purge;
-        leg->op.handler = ngx_mcds_tag_counted;
+        leg->op.handler = ngx_mcds_tag_purge_counted;
         leg->op.data = leg;
 
         ngx_mcds_submit_to(pool, i, &req, &leg->op);
-        purge->waiting++;
+        purge->unanswered++;
     }
 
-    if (purge->waiting == 0) {
+    if (purge->unanswered == 0) {
         ngx_free(purge);
         return NGX_ERROR;
     }
@@ -148,7 +148,7 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
 
 
 static void
-ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result)
+ngx_mcds_tag_purge_counted(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_tag_leg_t *leg = data;
 
@@ -166,7 +166,7 @@ ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result)
         purge->rc = rc;
     }
 
-    if (--purge->waiting == 0) {
+    if (--purge->unanswered == 0) {
         ngx_mcds_tag_write(purge);
     }
 }
@@ -201,14 +201,14 @@ ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge)
             leg->op.handler = ngx_mcds_tag_raised;
 
             ngx_mcds_submit_to(purge->pool, i, &req, &leg->op);
-            purge->waiting++;
+            purge->unanswered++;
         }
 
         ngx_mcds_tag_update(leg, i);
-        purge->waiting++;
+        purge->unanswered++;
     }
 
-    if (purge->waiting == 0) {
+    if (purge->unanswered == 0) {
         ngx_mcds_tag_end(purge);
     }
 }
@@ -221,7 +221,7 @@ ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result)
 
     uint64_t  counter;
 
-    ngx_mcds_tag_done(leg->purge, ngx_mcds_tag_number(result, &counter));
+    ngx_mcds_tag_purge_done(leg->purge, ngx_mcds_tag_number(result, &counter));
 }
 
 
@@ -267,7 +267,7 @@ ngx_mcds_tag_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
     n = purge->counter;
 
     if (!ngx_mcds_answered(now->rc) || now->rc == NGX_MCDS_SERVER_ERROR) {
-        ngx_mcds_tag_done(purge, now->rc);
+        ngx_mcds_tag_purge_done(purge, now->rc);
         return NGX_DONE;
     }
 
@@ -306,7 +306,7 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_tag_leg_t *leg = data;
 
-    ngx_mcds_tag_done(leg->purge, result->rc);
+    ngx_mcds_tag_purge_done(leg->purge, result->rc);
 }
 
 
@@ -317,13 +317,13 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
  */
 
 static void
-ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc)
+ngx_mcds_tag_purge_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc)
 {
     if (rc != NGX_MCDS_OK) {
         purge->rc = rc;
     }
 
-    if (--purge->waiting == 0) {
+    if (--purge->unanswered == 0) {
         ngx_mcds_tag_end(purge);
     }
 }

@@ -297,7 +297,7 @@ typedef struct {
      */
     ngx_mcds_waiter_t              base;
     ngx_uint_t                   base_outcome;
-    ngx_uint_t                   turns;    /* number of lists of variants that
+    ngx_uint_t                   lists;    /* number of lists of variants that
                                               the request has followed: each had
                                               replaced the one before */
     ngx_http_mcds_put_t         *fork;     /* list of variants that is being
@@ -601,7 +601,7 @@ ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
  * location; sets ctx->authorization as for that request.
  */
 
-ngx_uint_t ngx_http_mcds_cache_rebuilds(ngx_http_request_t *r,
+ngx_uint_t ngx_http_mcds_cache_may_rebuild(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*

@@ -377,11 +377,11 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 
             ctx->routed = 1;
 
-            if (!ngx_http_mcds_cache_rebuilds(r, ctx, ccf)
+            if (!ngx_http_mcds_cache_may_rebuild(r, ctx, ccf)
                 && ctx->waiter.building)
             {
-                ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL,
-                                    0);
+                ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED,
+                                        NULL, 0);
                 return NGX_ERROR;
             }
 
@@ -530,7 +530,7 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
         ctx->waiter.parked = 0;
     }
 
-    *others += ctx->waiter.queued + ngx_http_mcds_own_waits(ctx);
+    *others += ctx->waiter.queued + ngx_http_mcds_own_waiting(ctx);
 
     return (ctx->conf && ctx->conf->cache_pool) ? ctx->conf->cache_pool->timeout
                                                 : 0;

@@ -286,7 +286,7 @@ ngx_http_mcds_cache_led(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_mcds_cache_rebuilds(ngx_http_request_t *r,
+ngx_http_mcds_cache_may_rebuild(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     if (ngx_http_mcds_auth_asked(r)) {
@@ -465,7 +465,7 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
     ctx->own = NULL;
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->cas = 0;
-    ctx->vary.turns = 0;
+    ctx->vary.lists = 0;
     ctx->behind = 0;
     ctx->rerouted = 0;
 }

@@ -100,7 +100,7 @@ typedef struct {
                                    ngx_http_mcds_cache_ctx_t *ctx,
                                    ngx_chain_t **out);
     ngx_uint_t                 (*back)(ngx_http_mcds_cache_ctx_t *ctx);
-} ngx_http_mcds_codings_t;
+} ngx_http_mcds_coding_hooks_t;
 
 
 /*
@@ -109,7 +109,7 @@ typedef struct {
  * compresses pages, and pages that are stored compressed are not used.
  */
 
-extern ngx_http_mcds_codings_t  *ngx_http_mcds_codings;
+extern ngx_http_mcds_coding_hooks_t  *ngx_http_mcds_coding_hooks;
 
 
 /*

@@ -25,14 +25,14 @@ static ngx_uint_t ngx_http_mcds_coding_untouched(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_coding_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
-static ngx_int_t ngx_http_mcds_coding_vary(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_mcds_coding_varies(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_coding_add_vary(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_coding_has_vary(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_coding_listed(ngx_str_t value);
 static ngx_int_t ngx_http_mcds_coding_preconfigure(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_coding_filter_init(ngx_conf_t *cf);
 
 
-static ngx_http_mcds_codings_t  ngx_http_mcds_coding_functions = {
+static ngx_http_mcds_coding_hooks_t  ngx_http_mcds_coding_functions = {
     ngx_http_mcds_compress,
     ngx_http_mcds_compress_fixed,
     ngx_mcds_encoder_create,
@@ -121,7 +121,7 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
         return ngx_http_next_header_filter(r);
     }
 
-    if (ngx_http_mcds_coding_vary(r) != NGX_OK) {
+    if (ngx_http_mcds_coding_add_vary(r) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -207,7 +207,7 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r,
  */
 
 static ngx_int_t
-ngx_http_mcds_coding_vary(ngx_http_request_t *r)
+ngx_http_mcds_coding_add_vary(ngx_http_request_t *r)
 {
 #if (NGX_HTTP_GZIP)
 
@@ -222,7 +222,7 @@ ngx_http_mcds_coding_vary(ngx_http_request_t *r)
 
 #endif
 
-    if (ngx_http_mcds_coding_varies(r)) {
+    if (ngx_http_mcds_coding_has_vary(r)) {
         return NGX_OK;
     }
 
@@ -231,7 +231,7 @@ ngx_http_mcds_coding_vary(ngx_http_request_t *r)
 
 
 static ngx_uint_t
-ngx_http_mcds_coding_varies(ngx_http_request_t *r)
+ngx_http_mcds_coding_has_vary(ngx_http_request_t *r)
 {
     ngx_uint_t        i;
     ngx_list_part_t  *part;
@@ -276,7 +276,7 @@ ngx_http_mcds_coding_listed(ngx_str_t value)
 static ngx_int_t
 ngx_http_mcds_coding_preconfigure(ngx_conf_t *cf)
 {
-    ngx_http_mcds_codings = &ngx_http_mcds_coding_functions;
+    ngx_http_mcds_coding_hooks = &ngx_http_mcds_coding_functions;
 
     return NGX_OK;
 }

@@ -63,11 +63,11 @@ static ngx_uint_t ngx_http_mcds_targeted(ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_filter_init(ngx_conf_t *cf);
-static ngx_int_t ngx_http_mcds_hold(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_hold_back(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **in);
 static ngx_uint_t ngx_http_mcds_may_hold(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
-static void ngx_http_mcds_hold_handler(void *data);
+static void ngx_http_mcds_hold_back_handler(void *data);
 static ngx_uint_t ngx_http_mcds_may_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_attach(ngx_http_request_t *r,
@@ -427,7 +427,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     if (ctx
         && (ctx->store || ctx->tee.held)
-        && ngx_http_mcds_hold(r, ctx, &in) != NGX_OK)
+        && ngx_http_mcds_hold_back(r, ctx, &in) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -437,7 +437,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     if (in && ctx && ctx->store) {
         detach = ctx->waiter.building && !ctx->task->refresh && !alone;
 
-        ngx_http_mcds_store_body(r, ctx, in);
+        ngx_http_mcds_store_chain(r, ctx, in);
 
         if (detach && ngx_http_mcds_may_detach(r, ctx, in)) {
             rc = ngx_http_mcds_detach(r, ctx, in, &out);
@@ -508,14 +508,14 @@ ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
  */
 
 static ngx_int_t
-ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+ngx_http_mcds_hold_back(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t **in)
 {
     ngx_uint_t  hold;
 
     hold = ctx->store
            && ngx_http_mcds_may_hold(r, ctx, *in)
-           && ngx_http_mcds_store_waits(ctx, ngx_http_mcds_hold_handler);
+           && ngx_http_mcds_store_waits(ctx, ngx_http_mcds_hold_back_handler);
 
     if (!hold && ctx->tee.held == NULL) {
         return NGX_OK;
@@ -566,7 +566,7 @@ ngx_http_mcds_may_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 static void
-ngx_http_mcds_hold_handler(void *data)
+ngx_http_mcds_hold_back_handler(void *data)
 {
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
@@ -680,7 +680,7 @@ ngx_http_mcds_attach_handler(ngx_event_t *ev)
     /* the client now gets the data that was held back for memcached */
 
     if (ctx->tee.held) {
-        ngx_http_mcds_hold_handler(ctx);
+        ngx_http_mcds_hold_back_handler(ctx);
     }
 }
 

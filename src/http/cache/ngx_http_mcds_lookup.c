@@ -308,7 +308,7 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (++ctx->vary.turns > NGX_HTTP_MCDS_TURNS) {
+    if (++ctx->vary.lists > NGX_HTTP_MCDS_VARIANT_LISTS) {
         return NGX_BUSY;
     }
 

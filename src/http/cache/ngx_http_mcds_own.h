@@ -52,7 +52,7 @@ ngx_int_t ngx_http_mcds_own_wait(ngx_http_request_t *r,
  * that builds the page in the background; ctx->task->waiting counts this wait.
  */
 
-ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_cache_ctx_t *ctx);
+ngx_uint_t ngx_http_mcds_own_waiting(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*

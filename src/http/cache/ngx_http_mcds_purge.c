@@ -97,7 +97,7 @@ static char *ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
     ngx_array_t *list, ngx_http_mcds_purge_how_t *how);
 static char *ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
     ngx_str_t *value, ngx_array_t *list, ngx_http_mcds_purge_how_t *how);
-static ngx_int_t ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_purge_respond_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_purge_send(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_purge_missed(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging);
@@ -308,8 +308,8 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         && purging->rc == NGX_MCDS_OK
         && purging->purged[0].found == NGX_MCDS_PURGED_PAGE
         && (ctx->asker == NULL
-            || ngx_http_mcds_cache_rebuilds(r, ctx, ctx->asker))
-        && ngx_http_mcds_cache_rebuilds(r, ctx, ccf))
+            || ngx_http_mcds_cache_may_rebuild(r, ctx, ctx->asker))
+        && ngx_http_mcds_cache_may_rebuild(r, ctx, ccf))
     {
         rc = ngx_http_mcds_purge_rebuild(r, ctx, ccf);
 
@@ -320,7 +320,7 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         purging->refresh = (rc == NGX_OK);
     }
 
-    r->content_handler = ngx_http_mcds_purge_answer_handler;
+    r->content_handler = ngx_http_mcds_purge_respond_handler;
 
     return NGX_OK;
 }
@@ -372,7 +372,7 @@ ngx_http_mcds_purge_rebuild(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r)
+ngx_http_mcds_purge_respond_handler(ngx_http_request_t *r)
 {
     ngx_int_t                   rc;
     ngx_http_mcds_cache_ctx_t  *ctx;
@@ -538,7 +538,7 @@ ngx_http_mcds_purge_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    purging->res.answer = ngx_http_mcds_purge_send;
+    purging->res.respond = ngx_http_mcds_purge_send;
     purging->res.buffered = 1;
 
     return ngx_http_mcds_resource_begin(&purging->res,

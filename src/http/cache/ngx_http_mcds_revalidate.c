@@ -602,7 +602,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    snapshot = ngx_mcds_page_copy(&ctx->waiter, value);
+    snapshot = ngx_mcds_page_snapshot(&ctx->waiter, value);
 
     if (snapshot == NULL) {
         ngx_mcds_value_unref(value);

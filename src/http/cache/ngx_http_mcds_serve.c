@@ -226,7 +226,8 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     ngx_http_mcds_serve_conditions(r, prepared->last_modified, date);
 
     ctx->coded = 0;
-    ctx->offered = (entry->coding && ngx_http_mcds_codings->accepted(r, ctx));
+    ctx->offered = (entry->coding
+                    && ngx_http_mcds_coding_hooks->accepted(r, ctx));
 
     if (ngx_http_mcds_serve_headers(r, prepared) != NGX_OK) {
         return NGX_ERROR;
@@ -299,7 +300,7 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     entry = &ctx->snapshot->entry;
 
     if (entry->coding && !ctx->coded) {
-        return ngx_http_mcds_codings->body(r, ctx);
+        return ngx_http_mcds_coding_hooks->body(r, ctx);
     }
 
     b = ngx_calloc_buf(r->pool);

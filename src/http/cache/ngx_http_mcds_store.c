@@ -152,7 +152,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
     store->compress = (ccf->compress
                        && length
                        && !(store->entry.flags & NGX_MCDS_ENTRY_VALIDATE))
-                      ? ngx_http_mcds_codings->compress(r, ccf) : NULL;
+                      ? ngx_http_mcds_coding_hooks->compress(r, ccf) : NULL;
 
     if (ngx_http_mcds_store_value(r, ctx, store) != NGX_OK) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -516,7 +516,7 @@ ngx_http_mcds_store_decline(ngx_http_request_t *r,
         return;
     }
 
-    ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
+    ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
 }
 
 
@@ -604,8 +604,8 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_PASS, value,
-                        ctx->conf->cache_uncacheable);
+    ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_PASS, value,
+                            ctx->conf->cache_uncacheable);
 }
 
 
@@ -655,10 +655,10 @@ ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_page_built(&ctx->waiter, ngx_http_mcds_store_not_cached(r)
-                                      ? NGX_MCDS_BUILD_FAILED
-                                      : NGX_MCDS_BUILD_BACKOFF,
-                        NULL, 0);
+    ngx_mcds_page_not_built(&ctx->waiter, ngx_http_mcds_store_not_cached(r)
+                                          ? NGX_MCDS_BUILD_FAILED
+                                          : NGX_MCDS_BUILD_BACKOFF,
+                            NULL, 0);
 }
 
 
@@ -697,7 +697,7 @@ ngx_http_mcds_store_not_cached(ngx_http_request_t *r)
 
 
 void
-ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+ngx_http_mcds_store_chain(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t *in)
 {
     ngx_chain_t  *cl;
@@ -964,7 +964,7 @@ ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx)
     ngx_http_mcds_store_cleanup(ctx);
 
     if (ctx->waiter.building) {
-        ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
+        ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
     }
 }
 

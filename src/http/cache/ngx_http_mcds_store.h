@@ -97,7 +97,7 @@ ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
  * the last buffer, or when the response cannot be stored.
  */
 
-void ngx_http_mcds_store_body(ngx_http_request_t *r,
+void ngx_http_mcds_store_chain(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
 
 
@@ -141,7 +141,7 @@ ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
 
 
 /*
- * Returns 1 if ngx_http_mcds_store_body() should not be called until handler
+ * Returns 1 if ngx_http_mcds_store_chain() should not be called until handler
  * is called, once, from an event of its own: memcached stores the response too
  * slowly, or the worker has compressed so many bytes of the response at once
  * that other requests come first.  handler is not called after the response was

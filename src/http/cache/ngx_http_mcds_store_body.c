@@ -27,7 +27,7 @@
  * bytes of a response that the cache compresses in a turn of the event loop,
  * about a millisecond
  */
-#define NGX_HTTP_MCDS_TURN        (32 * 1024)
+#define NGX_HTTP_MCDS_COMPRESS_TURN  (32 * 1024)
 
 
 static ngx_int_t ngx_http_mcds_store_encode(ngx_http_request_t *r,
@@ -37,7 +37,7 @@ static ngx_uint_t ngx_http_mcds_store_buffered(ngx_http_request_t *r);
 static void ngx_http_mcds_store_next(ngx_event_t *ev);
 
 
-ngx_http_mcds_codings_t  *ngx_http_mcds_codings;
+ngx_http_mcds_coding_hooks_t  *ngx_http_mcds_coding_hooks;
 
 
 ngx_int_t
@@ -64,8 +64,8 @@ ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
     if (store->encoder) {
         store->turn += size;
 
-        return ngx_http_mcds_codings->run(store->encoder, p, size, 0,
-                                          ngx_http_mcds_store_put, ctx);
+        return ngx_http_mcds_coding_hooks->run(store->encoder, p, size, 0,
+                                               ngx_http_mcds_store_put, ctx);
     }
 
     return ngx_http_mcds_store_put(ctx, p, size);
@@ -81,8 +81,8 @@ ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx)
     store = ctx->store;
 
     if (store->encoder) {
-        rc = ngx_http_mcds_codings->run(store->encoder, NULL, 0, 1,
-                                        ngx_http_mcds_store_put, ctx);
+        rc = ngx_http_mcds_coding_hooks->run(store->encoder, NULL, 0, 1,
+                                             ngx_http_mcds_store_put, ctx);
 
         if (rc != NGX_OK) {
             return rc;
@@ -112,9 +112,13 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
 
     size = (size_t) store->stored;
 
-    store->encoder = store->split ? NULL
-                     : ngx_http_mcds_codings->create(store->compress->coding,
+    store->encoder = NULL;
+
+    if (!store->split) {
+        store->encoder = ngx_http_mcds_coding_hooks->create(
+                                                     store->compress->coding,
                                                      store->compress->level);
+    }
 
     if (store->encoder == NULL) {
 
@@ -145,8 +149,9 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
     store->value = head;
     store->stored = 0;
 
-    rc = ngx_http_mcds_codings->run(store->encoder, value->data + head->len,
-                                    size, 0, ngx_http_mcds_store_put, ctx);
+    rc = ngx_http_mcds_coding_hooks->run(store->encoder,
+                                         value->data + head->len, size, 0,
+                                         ngx_http_mcds_store_put, ctx);
 
     ngx_mcds_value_unref(value);
 
@@ -272,7 +277,7 @@ ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
     store = ctx->store;
     split = store->split;
 
-    if (store->turn >= NGX_HTTP_MCDS_TURN
+    if (store->turn >= NGX_HTTP_MCDS_COMPRESS_TURN
         && (ctx->tee.limited
             || !ngx_http_mcds_store_buffered(ctx->task->request)))
     {
@@ -327,7 +332,7 @@ ngx_uint_t
 ngx_http_mcds_store_updates(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
 {
     return ngx_mcds_entry_fits(entry) == NGX_OK
-           && !(entry->coding && ngx_http_mcds_codings->fixed(r));
+           && !(entry->coding && ngx_http_mcds_coding_hooks->fixed(r));
 }
 
 
@@ -339,7 +344,7 @@ ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store)
     }
 
     if (store->encoder) {
-        ngx_http_mcds_codings->free(store->encoder);
+        ngx_http_mcds_coding_hooks->free(store->encoder);
         store->encoder = NULL;
     }
 }

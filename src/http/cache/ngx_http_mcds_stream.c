@@ -206,8 +206,8 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r,
         end = (off_t) entry->length - 1;
     }
 
-    return ngx_http_mcds_codings->begin(r, ctx, end + 1,
-                                        ngx_http_mcds_stream_handler);
+    return ngx_http_mcds_coding_hooks->begin(r, ctx, end + 1,
+                                             ngx_http_mcds_stream_handler);
 }
 
 
@@ -337,7 +337,7 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     for ( ;; ) {
         out = NULL;
-        taken = ctx->decode ? ngx_http_mcds_codings->take(r, ctx, &out)
+        taken = ctx->decode ? ngx_http_mcds_coding_hooks->take(r, ctx, &out)
                             : ngx_http_mcds_stream_take(r, ctx, &out);
 
         if (taken == NGX_ERROR) {
@@ -352,7 +352,7 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
             return;
         }
 
-        freed = ctx->decode ? ngx_http_mcds_codings->back(ctx)
+        freed = ctx->decode ? ngx_http_mcds_coding_hooks->back(ctx)
                             : ngx_http_mcds_stream_free(ctx);
 
         if (out == NULL && !freed) {

@@ -795,7 +795,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     ngx_mcds_storing_t    storing;
     ngx_http_mcds_put_t  *put;
 
-    if (++ctx->vary.turns > NGX_HTTP_MCDS_TURNS) {
+    if (++ctx->vary.lists > NGX_HTTP_MCDS_VARIANT_LISTS) {
         return NGX_BUSY;
     }
 

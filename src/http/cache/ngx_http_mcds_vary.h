@@ -23,7 +23,7 @@
  * the maximum number of lists of variants of a page that one request reads or
  * stores, as other requests may replace each list that the request has read
  */
-#define NGX_HTTP_MCDS_TURNS       4
+#define NGX_HTTP_MCDS_VARIANT_LISTS  4
 
 
 /*

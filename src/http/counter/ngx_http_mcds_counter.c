@@ -40,7 +40,7 @@ static ngx_int_t ngx_http_mcds_count(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_count_send(ngx_http_request_t *r,
     ngx_http_mcds_number_t *number, ngx_mcds_counter_t *c, int64_t delta);
 static ngx_uint_t ngx_http_mcds_hotkeys_kind(ngx_http_mcds_counter_t *counter);
-static ngx_int_t ngx_http_mcds_counts(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_test_count(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_uint_t *counts);
 static ngx_int_t ngx_http_mcds_delta(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, int64_t *delta);
@@ -68,8 +68,8 @@ static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
     ngx_uint_t index);
 
 
-ngx_http_mcds_tops_t        *ngx_http_mcds_tops;
-ngx_http_mcds_writebacks_t  *ngx_http_mcds_writebacks;
+ngx_http_mcds_top_hooks_t        *ngx_http_mcds_top_hooks;
+ngx_http_mcds_writeback_hooks_t  *ngx_http_mcds_writeback_hooks;
 
 
 ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
@@ -96,7 +96,8 @@ ngx_http_mcds_counting_prepare(ngx_conf_t *cf)
 {
     ngx_http_mcds_refresh_value = ngx_http_mcds_number_refresh;
 
-    return ngx_http_mcds_tops ? ngx_http_mcds_tops->prepare(cf) : NGX_OK;
+    return ngx_http_mcds_top_hooks ? ngx_http_mcds_top_hooks->prepare(cf)
+                                   : NGX_OK;
 }
 
 
@@ -295,7 +296,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 
         number->key.len = key.len;
 
-    } else if (ngx_http_mcds_counts(r, counter, &counts) != NGX_OK) {
+    } else if (ngx_http_mcds_test_count(r, counter, &counts) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -322,7 +323,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     }
 
     if (counter->top && delta > 0) {
-        ngx_http_mcds_tops->count(counter->top, &key, delta);
+        ngx_http_mcds_top_hooks->count(counter->top, &key, delta);
     }
 
     return ngx_http_mcds_count_send(r, number, &c, delta);
@@ -364,7 +365,8 @@ ngx_http_mcds_count_send(ngx_http_request_t *r, ngx_http_mcds_number_t *number,
             source.data = number->writeback;
 
         } else {
-            ngx_http_mcds_writebacks->add(number->writeback, &c->key, delta);
+            ngx_http_mcds_writeback_hooks->add(number->writeback, &c->key,
+                                               delta);
         }
     }
 
@@ -417,7 +419,8 @@ ngx_http_mcds_hotkeys_kind(ngx_http_mcds_counter_t *counter)
  */
 
 static ngx_int_t
-ngx_http_mcds_counts(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
+ngx_http_mcds_test_count(ngx_http_request_t *r,
+    ngx_http_mcds_counter_t *counter,
     ngx_uint_t *counts)
 {
     ngx_str_t  value;
@@ -597,7 +600,7 @@ ngx_http_mcds_count_response(ngx_http_request_t *r,
 
     if (!counter->response
         || !ngx_http_mcds_counts_status(r, counter->statuses)
-        || ngx_http_mcds_counts(r, counter, &counts) != NGX_OK
+        || ngx_http_mcds_test_count(r, counter, &counts) != NGX_OK
         || !counts
         || ngx_http_mcds_delta(r, counter, &delta) != NGX_OK
         || delta == 0)
@@ -624,11 +627,11 @@ ngx_http_mcds_count_response(ngx_http_request_t *r,
     ngx_mcds_stat_add(stat, NGX_MCDS_DATA_COUNT, 1);
 
     if (counter->top && delta > 0) {
-        ngx_http_mcds_tops->count(counter->top, key, delta);
+        ngx_http_mcds_top_hooks->count(counter->top, key, delta);
     }
 
     if (writeback && counter->writeback) {
-        ngx_http_mcds_writebacks->add(writeback, &c.key, delta);
+        ngx_http_mcds_writeback_hooks->add(writeback, &c.key, delta);
     }
 
     if (counter->async) {
@@ -678,7 +681,7 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
 static void
 ngx_http_mcds_increment_counted(void *data, ngx_str_t *key, int64_t delta)
 {
-    ngx_http_mcds_writebacks->add(data, key, delta);
+    ngx_http_mcds_writeback_hooks->add(data, key, delta);
 }
 
 

@@ -194,7 +194,7 @@ struct ngx_http_mcds_numbers_s {
 
 
 /*
- * the numbers of counters that one request shows, and the structure by which
+ * the values of counters that one request shows, and the structure by which
  * the request waits for them
  */
 
@@ -219,7 +219,7 @@ typedef struct {
                                    ngx_str_t *key, uint64_t delta);
     ngx_int_t                 (*show)(ngx_http_request_t *r,
                                    ngx_http_mcds_top_t *top);
-} ngx_http_mcds_tops_t;
+} ngx_http_mcds_top_hooks_t;
 
 
 /*
@@ -237,7 +237,7 @@ typedef struct {
     void                      (*start)(ngx_http_mcds_main_conf_t *mmcf);
     void                      (*exit)(ngx_http_mcds_main_conf_t *mmcf,
                                    ngx_mcds_outbox_t *outbox, ngx_log_t *log);
-} ngx_http_mcds_writebacks_t;
+} ngx_http_mcds_writeback_hooks_t;
 
 
 /*
@@ -246,8 +246,8 @@ typedef struct {
  * without the directive's feature, so no counter uses the directive.
  */
 
-extern ngx_http_mcds_tops_t        *ngx_http_mcds_tops;
-extern ngx_http_mcds_writebacks_t  *ngx_http_mcds_writebacks;
+extern ngx_http_mcds_top_hooks_t        *ngx_http_mcds_top_hooks;
+extern ngx_http_mcds_writeback_hooks_t  *ngx_http_mcds_writeback_hooks;
 
 
 /* sets the number that a request shows for a counter's variable */

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_api: responds with the numbers of counters as JSON, for pages
+ * mcds_counter_api: responds with the values of counters as JSON, for pages
  * whose scripts show or increase them in the browser.  The keys in one request
  * are sent to memcached together.
  */
@@ -20,7 +20,7 @@
 #include "ngx_http_mcds_counter_api.h"
 
 
-/* bytes of the longest key in a request for the numbers of counters */
+/* bytes of the longest key in a request for the values of counters */
 #define NGX_HTTP_MCDS_KEY_LEN     1024
 
 /* maximum length, in bytes, of a reserved suffix of keys, such as ":lock" */
@@ -73,7 +73,7 @@ static void ngx_http_mcds_fetch_get_handler(void *data,
     ngx_mcds_result_t *result);
 static void ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc,
     uint64_t value);
-static ngx_int_t ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_fetch_respond(ngx_http_mcds_resource_t *res);
 static u_char *ngx_http_mcds_show_number(u_char *p, ngx_http_request_t *r,
     ngx_http_mcds_shown_t *shown);
 
@@ -103,7 +103,7 @@ ngx_http_mcds_counter_api_handler(ngx_http_request_t *r)
     }
 
     if (show->top && show->prefix == NULL) {
-        return ngx_http_mcds_tops->show(r, show->top);
+        return ngx_http_mcds_top_hooks->show(r, show->top);
     }
 
     if (ngx_array_init(&keys, r->pool, 4, sizeof(ngx_str_t)) != NGX_OK) {
@@ -149,7 +149,7 @@ ngx_http_mcds_counter_api_handler(ngx_http_request_t *r)
         return ngx_http_mcds_resource_wait(&fetch->res);
     }
 
-    return ngx_http_mcds_fetch_answer(&fetch->res);
+    return ngx_http_mcds_fetch_respond(&fetch->res);
 }
 
 
@@ -364,7 +364,7 @@ ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         return NULL;
     }
 
-    fetch->res.answer = ngx_http_mcds_fetch_answer;
+    fetch->res.respond = ngx_http_mcds_fetch_respond;
 
     fetch->conf = show;
     fetch->stat = ncf->show_stat;
@@ -430,7 +430,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
         ngx_mcds_stat_add(ncf->show_stat, NGX_MCDS_DATA_COUNT, 1);
 
         if (number->fetch->conf->top) {
-            ngx_http_mcds_tops->count(number->fetch->conf->top, key, 1);
+            ngx_http_mcds_top_hooks->count(number->fetch->conf->top, key, 1);
         }
 
         counter.pool = ncf->pool;
@@ -442,7 +442,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
         counter.buffer = 1;
 
         if (ncf->writeback) {
-            ngx_http_mcds_writebacks->add(ncf->writeback, key, 1);
+            ngx_http_mcds_writeback_hooks->add(ncf->writeback, key, 1);
         }
 
         count = ngx_mcds_counter_change(&counter, 1,
@@ -518,7 +518,7 @@ ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc, uint64_t value)
 
 
 static ngx_int_t
-ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res)
+ngx_http_mcds_fetch_respond(ngx_http_mcds_resource_t *res)
 {
     ngx_http_mcds_fetch_t *fetch = (ngx_http_mcds_fetch_t *) res;
 

@@ -118,8 +118,8 @@ ngx_http_mcds_outbox_start(ngx_http_mcds_main_conf_t *mmcf,
 
     ngx_mcds_replay_start(&mmcf->pools, mmcf->stats.generation);
 
-    if (ngx_http_mcds_writebacks) {
-        ngx_http_mcds_writebacks->start(mmcf);
+    if (ngx_http_mcds_writeback_hooks) {
+        ngx_http_mcds_writeback_hooks->start(mmcf);
     }
 }
 
@@ -146,8 +146,8 @@ ngx_http_mcds_outbox_exit(ngx_cycle_t *cycle)
 
     ngx_mcds_replay_exit(nmcf->outbox, &mmcf->pools, cycle->log);
 
-    if (ngx_http_mcds_writebacks) {
-        ngx_http_mcds_writebacks->exit(mmcf, nmcf->outbox, cycle->log);
+    if (ngx_http_mcds_writeback_hooks) {
+        ngx_http_mcds_writeback_hooks->exit(mmcf, nmcf->outbox, cycle->log);
     }
 
     left = ngx_mcds_outbox_forget_all(nmcf->outbox);

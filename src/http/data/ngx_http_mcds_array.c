@@ -84,7 +84,7 @@ static ngx_http_mcds_array_memo_t *ngx_http_mcds_array_memo(
     ngx_mcds_array_content_t *content);
 static void ngx_http_mcds_array_done_handler(void *data,
     ngx_mcds_array_done_t *done);
-static ngx_int_t ngx_http_mcds_array_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_array_respond(ngx_http_mcds_resource_t *res);
 
 
 ngx_http_mcds_param_t  ngx_http_mcds_array_params[] = {
@@ -167,7 +167,7 @@ ngx_http_mcds_array_handler(ngx_http_request_t *r)
     ar->conf = dcf->array;
     ar->array.pool = dcf->pool;
     ar->method = r->method;
-    ar->res.answer = ngx_http_mcds_array_answer;
+    ar->res.respond = ngx_http_mcds_array_respond;
 
     return ngx_http_mcds_resource_begin(&ar->res, ngx_http_mcds_array_start);
 }
@@ -868,7 +868,7 @@ ngx_http_mcds_array_done_handler(void *data, ngx_mcds_array_done_t *done)
 
 
 static ngx_int_t
-ngx_http_mcds_array_answer(ngx_http_mcds_resource_t *res)
+ngx_http_mcds_array_respond(ngx_http_mcds_resource_t *res)
 {
     ngx_http_mcds_array_api_t *ar = (ngx_http_mcds_array_api_t *) res;
 

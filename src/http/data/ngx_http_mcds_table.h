@@ -78,7 +78,7 @@ struct ngx_http_mcds_table_api_s {
 
 /*
  * Starts a request for one element of a table: GET, HEAD, PUT or DELETE.
- * Returns NGX_DONE, and calls tr->res.answer when memcached has answered, or
+ * Returns NGX_DONE, and calls tr->res.respond when memcached has answered, or
  * returns the result for the content handler to return.
  */
 

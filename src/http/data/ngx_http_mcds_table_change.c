@@ -20,7 +20,7 @@
 
 static void ngx_http_mcds_element_handler(void *data,
     ngx_mcds_result_t *result);
-static ngx_int_t ngx_http_mcds_element_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_element_respond(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_element_change(ngx_http_mcds_table_api_t *tr);
 static ngx_int_t ngx_http_mcds_element_value(ngx_http_mcds_table_api_t *tr,
     ngx_str_t *value);
@@ -83,7 +83,7 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr)
     ngx_mcds_submit(tr->table.pool, &req, &tr->op);
 
     tr->res.waiting++;
-    tr->res.answer = ngx_http_mcds_element_answer;
+    tr->res.respond = ngx_http_mcds_element_respond;
 
     return NGX_DONE;
 }
@@ -119,7 +119,7 @@ ngx_http_mcds_element_handler(void *data, ngx_mcds_result_t *result)
 
 
 static ngx_int_t
-ngx_http_mcds_element_answer(ngx_http_mcds_resource_t *res)
+ngx_http_mcds_element_respond(ngx_http_mcds_resource_t *res)
 {
     ngx_http_mcds_table_api_t *tr = (ngx_http_mcds_table_api_t *) res;
 
@@ -428,7 +428,7 @@ ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr)
     ngx_mcds_table_change(&tr->change);
 
     tr->res.waiting++;
-    tr->res.answer = ngx_http_mcds_table_changed;
+    tr->res.respond = ngx_http_mcds_table_changed;
 
     return NGX_DONE;
 }

@@ -41,7 +41,7 @@ typedef struct {
 
 struct ngx_http_mcds_get_ctx_s {
     ngx_http_mcds_task_t       *task;
-    ngx_uint_t                  waiting;
+    ngx_uint_t                  unanswered;
     ngx_http_mcds_data_conf_t  *awaited;   /* the location or server whose
                                               lookups the request waits for, or
                                               has waited for */
@@ -348,7 +348,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
         }
     }
 
-    if (ctx->waiting == 0) {
+    if (ctx->unanswered == 0) {
         return NGX_DECLINED;
     }
 
@@ -481,7 +481,7 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
         return ngx_http_mcds_get_set(r, get, &value);
 
     case NGX_AGAIN:
-        got->ctx->waiting++;
+        got->ctx->unanswered++;
         return NGX_OK;
 
     case NGX_DECLINED:
@@ -623,7 +623,7 @@ ngx_http_mcds_get_found(void *data, ngx_uint_t rc, ngx_str_t *value)
         ctx->failed = 1;
     }
 
-    if (--ctx->waiting == 0) {
+    if (--ctx->unanswered == 0) {
         ngx_mcds_wait_end(&ctx->task->delay, ngx_current_msec);
         ngx_http_mcds_wake(&ctx->task->park);
     }
@@ -669,7 +669,7 @@ ngx_http_mcds_get_drop(ngx_http_mcds_get_ctx_t *ctx)
     ctx->got.part.nelts = 0;
     ctx->got.part.next = NULL;
 
-    ctx->waiting = 0;
+    ctx->unanswered = 0;
     ctx->failed = 0;
 }
 

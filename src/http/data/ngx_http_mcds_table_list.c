@@ -54,7 +54,7 @@ ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr)
     ngx_mcds_array_read(&tr->read);
 
     tr->res.waiting++;
-    tr->res.answer = ngx_http_mcds_table_shown;
+    tr->res.respond = ngx_http_mcds_table_shown;
 
     return NGX_DONE;
 }
@@ -470,7 +470,7 @@ ngx_http_mcds_table_clear(ngx_http_mcds_resource_t *res)
     }
 
     res->waiting++;
-    res->answer = ngx_http_mcds_table_empty;
+    res->respond = ngx_http_mcds_table_empty;
 
     return NGX_DONE;
 }

@@ -31,7 +31,7 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
     };
 
     for (s = suffixes; s->len; s++) {
-        if (ngx_mcds_key_ends(key, s)) {
+        if (ngx_mcds_key_has_suffix(key, s)) {
             return 1;
         }
     }
@@ -52,5 +52,5 @@ ngx_http_mcds_counter_taken(ngx_str_t *key)
 {
     ngx_str_t  fence = ngx_string(NGX_MCDS_LOCK_FENCE);
 
-    return ngx_http_mcds_key_taken(key) || ngx_mcds_key_ends(key, &fence);
+    return ngx_http_mcds_key_taken(key) || ngx_mcds_key_has_suffix(key, &fence);
 }

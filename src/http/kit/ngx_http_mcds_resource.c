@@ -543,7 +543,7 @@ ngx_http_mcds_resource_resume(ngx_http_mcds_park_t *park)
     /* the client may have left: "post_action" then runs without the resource */
 
     if (!ngx_http_mcds_is_left(park)) {
-        ngx_http_mcds_resource_end(res, res->answer(res));
+        ngx_http_mcds_resource_end(res, res->respond(res));
     }
 }
 

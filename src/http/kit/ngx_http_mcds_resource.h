@@ -50,7 +50,7 @@ struct ngx_http_mcds_resource_s {
     ngx_pool_t                 *pool;
     ngx_uint_t                  waiting;   /* number of the request's operations
                                               that memcached has not answered */
-    ngx_http_mcds_resource_pt   answer;    /* responds to the request when
+    ngx_http_mcds_resource_pt   respond;   /* responds to the request when
                                               memcached has answered all
                                               operations */
     void                      (*cancel)(ngx_http_mcds_resource_t *res);
@@ -128,11 +128,11 @@ ngx_int_t ngx_http_mcds_resource_wait(ngx_http_mcds_resource_t *res);
 
 /*
  * Call this once for each operation of an API's request when memcached has
- * answered.  After the last one, unless the client has left, res->answer is
+ * answered.  After the last one, unless the client has left, res->respond is
  * called at the end of this turn of the event loop; it returns the result for a
  * content handler to return, or NGX_DONE if it has started further operations.
  * If res->task is set, ngx_http_mcds_task_wake() is called instead of
- * res->answer.  This call may free the resource.
+ * res->respond.  This call may free the resource.
  */
 
 void ngx_http_mcds_resource_done(ngx_http_mcds_resource_t *res);

@@ -6,9 +6,9 @@
  * access control, so that a refused request is not counted.  The start handler
  * lets each feature send its operations to memcached, all in one batch, and
  * does not wait: meanwhile try_files, and all that redirects the request to
- * another location, run.  The decide handler is the last one of the phase: it
- * waits for the results, then calls the features in the location that
- * responds.
+ * another location, run.  Only a purge of a page makes the request wait in the
+ * start handler.  The decide handler is the last one of the phase: it waits for
+ * the results, then calls the features in the location that responds.
  */
 
 
@@ -78,8 +78,9 @@ typedef struct {
                                                 the cache, takes part in the
                                                 request's precontent phase */
     unsigned                    suspended:1; /* 1: the request waits in
-                                                ngx_http_mcds_decide_handler(),
-                                                in the precontent phase */
+                                                ngx_http_mcds_decide_handler()
+                                                or, if it purges a page, in
+                                                ngx_http_mcds_start_handler() */
     unsigned                    refresh:1;   /* 1: the worker itself made the
                                                 request, to build a page in the
                                                 background */

@@ -31,13 +31,13 @@
  * Limits in the shared memory zone (mcds_zone), each 1/n of its size.  All
  * statistics together may take up to STATS; only statistics of memcached
  * servers may be added beyond STATS, up to SERVERS, so that other statistics
- * leave room for them.  HOT limits the hot keys (those requested most often)
- * and, separately, the statistics of the last hour.  The rest of the zone is
- * for counts that memcached does not have yet, and for copies of pages.
+ * leave room for them.  HOTKEYS limits the hot keys (those requested most
+ * often) and, separately, the statistics of the last hour.  The rest of the
+ * zone is for counts that memcached does not have yet, and for copies of pages.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
-#define NGX_HTTP_MCDS_ZONE_HOT      5
+#define NGX_HTTP_MCDS_ZONE_HOTKEYS  5
 
 
 /*
@@ -78,7 +78,8 @@ typedef struct {
                                             take */
 
     ngx_http_mcds_slot_t         slots[NGX_HTTP_MCDS_SLOTS];
-    ngx_mcds_hotkeys_place_t    *hot;    /* the keys requested most often (hot
+    ngx_mcds_hotkeys_place_t    *hotkeys;
+                                         /* the keys requested most often (hot
                                             keys), a list with a place for each
                                             worker, or NULL */
     ngx_mcds_past_t             *past;   /* the statistics of the last hour, or
@@ -201,6 +202,7 @@ ngx_http_mcds_zone_add(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 static ngx_int_t
 ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 {
+    size_t                      limit;
     ngx_uint_t                  missing;
     ngx_slab_pool_t            *shpool;
     ngx_http_mcds_shared_t     *shared;
@@ -250,9 +252,10 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
     mmcf->stats.workers = mmcf->core->master ? mmcf->core->worker_processes : 1;
 
     if (mmcf->status) {
-        missing = ngx_mcds_hotkeys_zone(&shared->hot, mmcf->stats.workers,
-                                        zone->shm.size / NGX_HTTP_MCDS_ZONE_HOT,
-                                        ngx_http_mcds_zone_room, shpool);
+        limit = zone->shm.size / NGX_HTTP_MCDS_ZONE_HOTKEYS;
+
+        missing = ngx_mcds_hotkeys_zone(&shared->hotkeys, mmcf->stats.workers,
+                                        limit, ngx_http_mcds_zone_room, shpool);
         if (missing) {
             ngx_log_error(NGX_LOG_WARN, zone->shm.log, 0,
                           "\"mcds_zone\" is too small for the hottest keys "
@@ -260,9 +263,7 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
                           mmcf->stats.workers);
         }
 
-        if (shared->past == NULL
-            && ngx_mcds_past_size() <= zone->shm.size / NGX_HTTP_MCDS_ZONE_HOT)
-        {
+        if (shared->past == NULL && ngx_mcds_past_size() <= limit) {
             shared->past = ngx_http_mcds_zone_room(shpool,
                                                    ngx_mcds_past_size());
         }
@@ -651,7 +652,7 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
     }
 
     if (mmcf->zone) {
-        ngx_http_mcds_hotkeys_start(mmcf->status ? shared->hot : NULL,
+        ngx_http_mcds_hotkeys_start(mmcf->status ? shared->hotkeys : NULL,
                                     ngx_cycle->log);
 
         ngx_mcds_past = mmcf->status ? shared->past : NULL;

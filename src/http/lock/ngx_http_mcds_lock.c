@@ -17,7 +17,7 @@
 
 
 typedef struct ngx_http_mcds_lock_ctx_s  ngx_http_mcds_lock_ctx_t;
-typedef struct ngx_http_mcds_hold_s      ngx_http_mcds_hold_t;
+typedef struct ngx_http_mcds_lock_claim_s  ngx_http_mcds_lock_claim_t;
 
 
 /*
@@ -25,39 +25,39 @@ typedef struct ngx_http_mcds_hold_s      ngx_http_mcds_hold_t;
  * redirects
  */
 
-struct ngx_http_mcds_hold_s {
-    ngx_http_mcds_hold_t       *next;
-    ngx_http_mcds_lock_ctx_t   *ctx;
-    ngx_mcds_pool_t            *pool;
-    ngx_str_t                   key;
-    ngx_http_mcds_lock_conf_t  *conf;
-    ngx_mcds_stat_t            *stat;
-    ngx_mcds_lock_t            *lock;      /* the lock that the request holds or
+struct ngx_http_mcds_lock_claim_s {
+    ngx_http_mcds_lock_claim_t  *next;
+    ngx_http_mcds_lock_ctx_t    *ctx;
+    ngx_mcds_pool_t             *pool;
+    ngx_str_t                    key;
+    ngx_http_mcds_lock_conf_t   *conf;
+    ngx_mcds_stat_t             *stat;
+    ngx_mcds_lock_t             *lock;     /* the lock that the request holds or
                                               waits for; NULL: it was released
                                               or refused */
-    ngx_uint_t                  status;    /* the result of the request for the
+    ngx_uint_t                   status;   /* the result of the request for the
                                               lock, ngx_mcds_lock_e */
 };
 
 
 struct ngx_http_mcds_lock_ctx_s {
-    ngx_http_mcds_task_t       *task;
-    ngx_http_mcds_hold_t       *claims;    /* list of the request's locks, the
+    ngx_http_mcds_task_t        *task;
+    ngx_http_mcds_lock_claim_t  *claims;   /* list of the request's locks, the
                                               latest first */
-    ngx_mcds_budget_t           patience;  /* the time that the request may wait
+    ngx_mcds_budget_t            patience; /* the time that the request may wait
                                               if another owner holds the lock */
-    uint64_t                    number;    /* the fencing token of the latest
+    uint64_t                     number;   /* the fencing token of the latest
                                               lock; 0: it is not acquired */
-    ngx_msec_t                  start;
-    ngx_msec_t                  wait;
-    unsigned                    asked:1;      /* 1: the request has asked for a
+    ngx_msec_t                   start;
+    ngx_msec_t                   wait;
+    unsigned                     asked:1;     /* 1: the request has asked for a
                                                  lock */
-    unsigned                    waiting:1;
-    unsigned                    answered:1;   /* 1: the lock was granted or
+    unsigned                     waiting:1;
+    unsigned                     answered:1;  /* 1: the lock was granted or
                                                  refused, but the request has
                                                  not continued yet */
-    unsigned                    refused:1;
-    unsigned                    longer:1;     /* 1: another owner holds the
+    unsigned                     refused:1;
+    unsigned                     longer:1;    /* 1: another owner holds the
                                                  lock: the request may wait
                                                  longer than the timeout of
                                                  the memcached servers */
@@ -70,7 +70,7 @@ static void ngx_http_mcds_lock_acquired(void *data,
     ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_over(void *data);
 static ngx_uint_t ngx_http_mcds_lock_same(ngx_http_request_t *r,
-    ngx_http_mcds_hold_t *claim);
+    ngx_http_mcds_lock_claim_t *claim);
 static void ngx_http_mcds_lock_drop(ngx_http_mcds_lock_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lock_judge(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx);
@@ -206,12 +206,12 @@ static ngx_int_t
 ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf)
 {
-    ngx_int_t                  rc;
-    ngx_str_t                  key;
-    ngx_http_mcds_hold_t      *claim;
-    ngx_http_mcds_task_t      *task;
-    ngx_mcds_lock_wish_t       wish;
-    ngx_http_mcds_lock_ctx_t  *ctx;
+    ngx_int_t                    rc;
+    ngx_str_t                    key;
+    ngx_http_mcds_lock_claim_t  *claim;
+    ngx_http_mcds_task_t        *task;
+    ngx_mcds_lock_wish_t         wish;
+    ngx_http_mcds_lock_ctx_t    *ctx;
 
     if (ngx_http_complex_value(r, &llcf->lock->key, &key) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -258,7 +258,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
     ctx->asked = 1;
 
-    claim = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_hold_t));
+    claim = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_lock_claim_t));
     if (claim == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -307,7 +307,7 @@ static void
 ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t status)
 {
-    ngx_http_mcds_hold_t *claim = data;
+    ngx_http_mcds_lock_claim_t *claim = data;
 
     ngx_http_mcds_task_t      *task;
     ngx_http_mcds_lock_ctx_t  *ctx;
@@ -318,7 +318,7 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
     claim->lock = lock;
     claim->status = status;
 
-    ngx_mcds_stat_add(claim->stat, NGX_MCDS_LOCKS_HELD + status, 1);
+    ngx_mcds_stat_add(claim->stat, NGX_MCDS_STAT_LOCK_HELD + status, 1);
 
     if (status == NGX_MCDS_LOCK_LOST) {
         ngx_log_error(NGX_LOG_WARN, task->request->connection->log, 0,
@@ -344,7 +344,7 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
         ngx_mcds_wait_end(&task->delay, ngx_current_msec);
     }
 
-    ngx_mcds_stat_time(claim->stat, NGX_MCDS_LOCKS_TIME,
+    ngx_mcds_stat_time(claim->stat, NGX_MCDS_STAT_LOCK_TIME,
                        ngx_current_msec - ctx->start);
 
     ngx_http_mcds_wake(&task->park);
@@ -364,7 +364,7 @@ ngx_http_mcds_lock_over(void *data)
 {
     ngx_http_mcds_lock_ctx_t *ctx = data;
 
-    ngx_http_mcds_hold_t  *claim;
+    ngx_http_mcds_lock_claim_t  *claim;
 
     claim = ctx->claims;
 
@@ -395,7 +395,8 @@ ngx_http_mcds_lock_over(void *data)
 /* 1 if mcds_lock of the request's location has the lock of this claim */
 
 static ngx_uint_t
-ngx_http_mcds_lock_same(ngx_http_request_t *r, ngx_http_mcds_hold_t *claim)
+ngx_http_mcds_lock_same(ngx_http_request_t *r,
+    ngx_http_mcds_lock_claim_t *claim)
 {
     ngx_str_t                       key;
     ngx_http_mcds_lock_loc_conf_t  *llcf;
@@ -422,7 +423,7 @@ ngx_http_mcds_lock_same(ngx_http_request_t *r, ngx_http_mcds_hold_t *claim)
 static void
 ngx_http_mcds_lock_drop(ngx_http_mcds_lock_ctx_t *ctx)
 {
-    ngx_http_mcds_hold_t  *claim;
+    ngx_http_mcds_lock_claim_t  *claim;
 
     claim = ctx->claims;
     ctx->claims = claim->next;
@@ -449,8 +450,8 @@ ngx_http_mcds_lock_drop(ngx_http_mcds_lock_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_lock_judge(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx)
 {
-    ngx_http_mcds_hold_t       *claim;
-    ngx_http_mcds_lock_conf_t  *conf;
+    ngx_http_mcds_lock_claim_t  *claim;
+    ngx_http_mcds_lock_conf_t   *conf;
 
     claim = ctx->claims;
     conf = claim->conf;
@@ -532,8 +533,8 @@ ngx_http_mcds_lock_get_ctx(ngx_http_request_t *r)
 static void
 ngx_http_mcds_lock_cleanup(ngx_http_mcds_task_t *task)
 {
-    ngx_http_mcds_hold_t      *claim;
-    ngx_http_mcds_lock_ctx_t  *ctx;
+    ngx_http_mcds_lock_claim_t  *claim;
+    ngx_http_mcds_lock_ctx_t    *ctx;
 
     ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
 
@@ -554,9 +555,9 @@ static ngx_int_t
 ngx_http_mcds_lock_status_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    ngx_str_t                 *status;
-    ngx_http_mcds_hold_t      *claim;
-    ngx_http_mcds_lock_ctx_t  *ctx;
+    ngx_str_t                   *status;
+    ngx_http_mcds_lock_claim_t  *claim;
+    ngx_http_mcds_lock_ctx_t    *ctx;
 
     ctx = ngx_http_mcds_lock_get_ctx(r->main);
 

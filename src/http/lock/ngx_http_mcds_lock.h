@@ -59,11 +59,11 @@ typedef struct {
     ngx_http_mcds_lock_conf_t      *lock;     /* the parameters of the
                                                  location's mcds_lock; NULL: it
                                                  is "off" */
-    ngx_http_mcds_lock_api_conf_t  *locks;
+    ngx_http_mcds_lock_api_conf_t  *lock_api;
 
     ngx_mcds_stat_t                *stat;     /* statistics of the location's
                                                  mcds_lock */
-    ngx_mcds_stat_t                *locks_stat;
+    ngx_mcds_stat_t                *lock_api_stat;
     ngx_str_t                       name;     /* the name, in statistics, of a
                                                  location with mcds_lock_api */
     char                           *directive; /* the name of the directive for

@@ -72,7 +72,7 @@ static void ngx_http_mcds_lock_api_state_handler(void *data,
     ngx_mcds_lock_state_t *state);
 static void ngx_http_mcds_lock_api_keep(ngx_http_mcds_lock_api_t *lr,
     uint64_t number, ngx_str_t *owner);
-static ngx_int_t ngx_http_mcds_lock_api_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_lock_api_respond(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_lock_api_refused(
     ngx_http_mcds_lock_api_t *lr);
 static ngx_int_t ngx_http_mcds_lock_api_show(ngx_http_mcds_lock_api_t *lr);
@@ -121,11 +121,11 @@ ngx_http_mcds_lock_api_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    lr->conf = llcf->locks;
+    lr->conf = llcf->lock_api;
     lr->pool = llcf->pool;
-    lr->stat = llcf->locks_stat;
+    lr->stat = llcf->lock_api_stat;
     lr->method = r->method;
-    lr->ttl = llcf->locks->ttl;
+    lr->ttl = llcf->lock_api->ttl;
     lr->left = -1;
 
     lr->item.owner.data = lr->owner;
@@ -137,7 +137,7 @@ ngx_http_mcds_lock_api_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    lr->res.answer = ngx_http_mcds_lock_api_answer;
+    lr->res.respond = ngx_http_mcds_lock_api_respond;
     lr->res.cancel = ngx_http_mcds_lock_api_cancel;
 
     return ngx_http_mcds_resource_begin(&lr->res, ngx_http_mcds_lock_api_start);
@@ -160,7 +160,7 @@ ngx_http_mcds_lock_api_start(ngx_http_mcds_resource_t *res)
 
         ngx_mcds_lock_change(&lr->change);
 
-        ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_READ, 1);
+        ngx_mcds_stat_add(lr->stat, NGX_MCDS_STAT_LOCK_READ, 1);
 
         res->waiting++;
 
@@ -192,8 +192,9 @@ ngx_http_mcds_lock_api_start(ngx_http_mcds_resource_t *res)
     ngx_mcds_lock_change(&lr->change);
 
     ngx_mcds_stat_add(lr->stat,
-                      lr->method == NGX_HTTP_PUT ? NGX_MCDS_LOCKS_RENEW
-                                                 : NGX_MCDS_LOCKS_RELEASE, 1);
+                      lr->method == NGX_HTTP_PUT ? NGX_MCDS_STAT_LOCK_RENEW
+                                                 : NGX_MCDS_STAT_LOCK_RELEASE,
+                      1);
 
     res->waiting++;
 
@@ -436,8 +437,8 @@ ngx_http_mcds_lock_api_acquired(void *data, ngx_mcds_lock_t *lock,
     lr->lock = NULL;
     lr->status = status;
 
-    ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_HELD + status, 1);
-    ngx_mcds_stat_time(lr->stat, NGX_MCDS_LOCKS_TIME,
+    ngx_mcds_stat_add(lr->stat, NGX_MCDS_STAT_LOCK_HELD + status, 1);
+    ngx_mcds_stat_time(lr->stat, NGX_MCDS_STAT_LOCK_TIME,
                        ngx_current_msec - lr->start);
 
     if (status == NGX_MCDS_LOCK_HELD) {
@@ -484,7 +485,7 @@ ngx_http_mcds_lock_api_state_handler(void *data, ngx_mcds_lock_state_t *state)
     if (lr->rc != NGX_MCDS_OK && lr->rc != NGX_MCDS_NOT_FOUND
         && lr->rc != NGX_MCDS_EXISTS)
     {
-        ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_FAILED + lr->rc, 1);
+        ngx_mcds_stat_add(lr->stat, NGX_MCDS_STAT_LOCK_FAILED + lr->rc, 1);
     }
 
     if (state->item) {
@@ -509,7 +510,7 @@ ngx_http_mcds_lock_api_keep(ngx_http_mcds_lock_api_t *lr, uint64_t number,
 
 
 static ngx_int_t
-ngx_http_mcds_lock_api_answer(ngx_http_mcds_resource_t *res)
+ngx_http_mcds_lock_api_respond(ngx_http_mcds_resource_t *res)
 {
     ngx_http_mcds_lock_api_t *lr = (ngx_http_mcds_lock_api_t *) res;
 

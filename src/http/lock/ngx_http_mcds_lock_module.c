@@ -224,36 +224,37 @@ ngx_http_mcds_lock_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_lock_loc_conf_t *llcf = conf;
 
-    ngx_http_mcds_lock_api_conf_t  *locks;
+    ngx_http_mcds_lock_api_conf_t  *lock_api;
 
-    if (llcf->locks) {
+    if (llcf->lock_api) {
         return "is duplicate";
     }
 
-    locks = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_lock_api_conf_t));
-    if (locks == NULL) {
+    lock_api = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_lock_api_conf_t));
+    if (lock_api == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_lock_api_params, locks)
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_lock_api_params,
+                             lock_api)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
 
-    if (locks->max_ttl == 0) {
-        locks->max_ttl = ngx_max(locks->ttl, 3600);
+    if (lock_api->max_ttl == 0) {
+        lock_api->max_ttl = ngx_max(lock_api->ttl, 3600);
     }
 
-    if (locks->ttl == 0) {
-        locks->ttl = ngx_min(locks->max_ttl, 30);
+    if (lock_api->ttl == 0) {
+        lock_api->ttl = ngx_min(lock_api->max_ttl, 30);
     }
 
-    if (locks->ttl > locks->max_ttl) {
+    if (lock_api->ttl > lock_api->max_ttl) {
         return "has a \"ttl\" that is longer than its \"max_ttl\"";
     }
 
-    llcf->locks = locks;
+    llcf->lock_api = lock_api;
 
     ngx_http_mcds_lock_needs(cf, cmd, llcf);
 
@@ -318,7 +319,7 @@ ngx_http_mcds_lock_create_loc_conf(ngx_conf_t *cf)
      * set by ngx_pcalloc():
      *
      *     conf->pool = NULL;
-     *     conf->locks = NULL;
+     *     conf->lock_api = NULL;
      *     conf->directive = NULL;
      *     conf->mlcf = NULL;
      */
@@ -342,16 +343,16 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    if (conf->locks == NULL && (clcf->noname || clcf->lmt_excpt)) {
+    if (conf->lock_api == NULL && (clcf->noname || clcf->lmt_excpt)) {
 
         /*
          * the blocks "if" and "limit_except" inherit mcds_lock_api from their
          * location, as they inherit proxy_pass
          */
 
-        conf->locks = prev->locks;
+        conf->lock_api = prev->lock_api;
 
-        if (clcf->lmt_excpt && clcf->handler == NULL && conf->locks) {
+        if (clcf->lmt_excpt && clcf->handler == NULL && conf->lock_api) {
             clcf->handler = ngx_http_mcds_lock_api_handler;
         }
     }
@@ -363,7 +364,7 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->place = prev->place;
     }
 
-    if (conf->lock == NULL && conf->locks == NULL) {
+    if (conf->lock == NULL && conf->lock_api == NULL) {
         return NGX_CONF_OK;
     }
 
@@ -376,7 +377,8 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         lmcf->locked = 1;
     }
 
-    if (conf->locks && ngx_http_mcds_stat_location(cf, &conf->name) != NGX_OK)
+    if (conf->lock_api
+        && ngx_http_mcds_stat_location(cf, &conf->name) != NGX_OK)
     {
         return NGX_CONF_ERROR;
     }
@@ -446,9 +448,9 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
                                      conf->lock->ttl, &conf->place);
         }
 
-        if (conf->locks) {
+        if (conf->lock_api) {
             ngx_http_mcds_check_lock(cf, conf->pool, "mcds_lock_api",
-                                     conf->locks->ttl, &conf->place);
+                                     conf->lock_api->ttl, &conf->place);
         }
     }
 
@@ -493,10 +495,10 @@ ngx_http_mcds_lock_stats(ngx_conf_t *cf, ngx_http_mcds_lock_loc_conf_t *conf)
         }
     }
 
-    if (conf->locks) {
-        conf->locks_stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_LOCKS,
-                                                  conf->pool, &conf->name);
-        if (conf->locks_stat == NULL) {
+    if (conf->lock_api) {
+        conf->lock_api_stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_LOCKS,
+                                                     conf->pool, &conf->name);
+        if (conf->lock_api_stat == NULL) {
             return NGX_ERROR;
         }
     }

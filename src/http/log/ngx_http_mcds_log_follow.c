@@ -47,8 +47,8 @@
  * milliseconds before a failed read of older log lines is repeated: the first
  * pause, which doubles with each further failure, and the longest one
  */
-#define NGX_HTTP_MCDS_FOLLOW_PAUSE    1000
-#define NGX_HTTP_MCDS_FOLLOW_PAUSES   4000
+#define NGX_HTTP_MCDS_FOLLOW_PAUSE      1000
+#define NGX_HTTP_MCDS_FOLLOW_MAX_PAUSE  4000
 
 
 typedef enum {
@@ -542,13 +542,13 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
 static ngx_uint_t
 ngx_http_mcds_follow_again(ngx_http_mcds_follow_t *follow)
 {
-    if (follow->pause == NGX_HTTP_MCDS_FOLLOW_PAUSES && follow->nbatches) {
+    if (follow->pause == NGX_HTTP_MCDS_FOLLOW_MAX_PAUSE && follow->nbatches) {
         return 0;
     }
 
     follow->failed = ngx_current_msec;
     follow->pause = ngx_max(follow->pause * 2, NGX_HTTP_MCDS_FOLLOW_PAUSE);
-    follow->pause = ngx_min(follow->pause, NGX_HTTP_MCDS_FOLLOW_PAUSES);
+    follow->pause = ngx_min(follow->pause, NGX_HTTP_MCDS_FOLLOW_MAX_PAUSE);
 
     return 1;
 }
@@ -618,7 +618,7 @@ ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow)
      * returns this line as a new one; it is the last read that can do so.
      */
 
-    follow->look = ngx_mcds_log_looks(&follow->follower) + 1;
+    follow->look = ngx_mcds_log_look_count(&follow->follower) + 1;
 
     for (i = 0; i < follow->nbatches; i++) {
         if (ngx_http_mcds_follow_show(follow, follow->batches[i]) != NGX_OK) {

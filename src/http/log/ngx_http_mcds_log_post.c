@@ -46,7 +46,7 @@ static ngx_int_t ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp,
 static ngx_int_t ngx_http_mcds_log_post_put(ngx_http_mcds_log_post_t *lp);
 static void ngx_http_mcds_log_post_done(void *data, ngx_uint_t rc,
     ngx_uint_t taken);
-static ngx_int_t ngx_http_mcds_log_post_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_log_post_respond(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_log_post_bad(ngx_http_mcds_log_post_t *lp,
     char *detail);
 
@@ -64,7 +64,7 @@ ngx_http_mcds_log_post(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
     }
 
     lp->log = log;
-    lp->res.answer = ngx_http_mcds_log_post_answer;
+    lp->res.respond = ngx_http_mcds_log_post_respond;
 
     return ngx_http_mcds_resource_begin(&lp->res, ngx_http_mcds_log_post_start);
 }
@@ -327,7 +327,7 @@ ngx_http_mcds_log_post_done(void *data, ngx_uint_t rc, ngx_uint_t taken)
 
 
 static ngx_int_t
-ngx_http_mcds_log_post_answer(ngx_http_mcds_resource_t *res)
+ngx_http_mcds_log_post_respond(ngx_http_mcds_resource_t *res)
 {
     ngx_http_mcds_log_post_t *lp = (ngx_http_mcds_log_post_t *) res;
 

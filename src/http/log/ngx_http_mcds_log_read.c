@@ -50,7 +50,7 @@ static void ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events);
 static void ngx_http_mcds_log_show(ngx_http_mcds_log_api_t *lr,
     ngx_mcds_log_event_t *event);
-static ngx_int_t ngx_http_mcds_log_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_log_respond(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_log_link(ngx_http_mcds_log_api_t *lr);
 
 
@@ -83,7 +83,7 @@ ngx_http_mcds_log_read_handler(ngx_http_request_t *r)
     }
 
     lr->log = lcf->read->log;
-    lr->res.answer = ngx_http_mcds_log_answer;
+    lr->res.respond = ngx_http_mcds_log_respond;
     lr->res.cancel = ngx_http_mcds_log_read_cancel;
 
     return ngx_http_mcds_resource_begin(&lr->res, ngx_http_mcds_log_start);
@@ -413,7 +413,7 @@ ngx_http_mcds_log_json(u_char *p, ngx_mcds_log_event_t *event)
 
 
 static ngx_int_t
-ngx_http_mcds_log_answer(ngx_http_mcds_resource_t *res)
+ngx_http_mcds_log_respond(ngx_http_mcds_resource_t *res)
 {
     ngx_http_mcds_log_api_t *lr = (ngx_http_mcds_log_api_t *) res;
 

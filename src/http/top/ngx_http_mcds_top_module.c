@@ -82,7 +82,7 @@ static ngx_int_t ngx_http_mcds_top_show(ngx_http_request_t *r,
     ngx_http_mcds_top_t *top);
 static void ngx_http_mcds_top_read_handler(void *data);
 static void ngx_http_mcds_top_cancel(ngx_http_mcds_resource_t *res);
-static ngx_int_t ngx_http_mcds_top_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_top_respond(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_top_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_mcds_top_json(ngx_http_mcds_top_t *top,
@@ -159,7 +159,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_top_show_params[] = {
 };
 
 
-static ngx_http_mcds_tops_t  ngx_http_mcds_top_lists = {
+static ngx_http_mcds_top_hooks_t  ngx_http_mcds_top_lists = {
     ngx_http_mcds_top_prepare,
     ngx_http_mcds_top_count,
     ngx_http_mcds_top_show
@@ -218,7 +218,7 @@ ngx_http_mcds_top_preconfigure(ngx_conf_t *cf)
     ngx_http_mcds_params_add(ngx_http_mcds_show_params,
                              ngx_http_mcds_top_show_params);
 
-    ngx_http_mcds_tops = &ngx_http_mcds_top_lists;
+    ngx_http_mcds_top_hooks = &ngx_http_mcds_top_lists;
 
     return NGX_OK;
 }
@@ -632,7 +632,7 @@ ngx_http_mcds_top_show(ngx_http_request_t *r, ngx_http_mcds_top_t *top)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    tr->res.answer = ngx_http_mcds_top_answer;
+    tr->res.respond = ngx_http_mcds_top_respond;
     tr->res.cancel = ngx_http_mcds_top_cancel;
     tr->top = top;
 
@@ -649,7 +649,7 @@ ngx_http_mcds_top_show(ngx_http_request_t *r, ngx_http_mcds_top_t *top)
      * knows, also when out of memory for reading it from memcached
      */
 
-    return ngx_http_mcds_top_answer(&tr->res);
+    return ngx_http_mcds_top_respond(&tr->res);
 }
 
 
@@ -678,7 +678,7 @@ ngx_http_mcds_top_cancel(ngx_http_mcds_resource_t *res)
 
 
 static ngx_int_t
-ngx_http_mcds_top_answer(ngx_http_mcds_resource_t *res)
+ngx_http_mcds_top_respond(ngx_http_mcds_resource_t *res)
 {
     ngx_http_mcds_top_request_t *tr = (ngx_http_mcds_top_request_t *) res;
 

@@ -76,7 +76,7 @@ static void ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf,
     ngx_mcds_outbox_t *outbox, ngx_log_t *log);
 
 
-ngx_http_mcds_writebacks_t  ngx_http_mcds_writeback_posts = {
+ngx_http_mcds_writeback_hooks_t  ngx_http_mcds_writeback_posts = {
     ngx_http_mcds_writeback_add,
     ngx_http_mcds_writeback_start,
     ngx_http_mcds_writeback_exit

@@ -81,9 +81,9 @@ struct ngx_http_mcds_writeback_s {
 };
 
 
-extern ngx_module_t                ngx_http_mcds_writeback_module;
+extern ngx_module_t                     ngx_http_mcds_writeback_module;
 
-extern ngx_http_mcds_writebacks_t  ngx_http_mcds_writeback_posts;
+extern ngx_http_mcds_writeback_hooks_t  ngx_http_mcds_writeback_posts;
 
 
 #endif /* _NGX_HTTP_MCDS_WRITEBACK_H_INCLUDED_ */

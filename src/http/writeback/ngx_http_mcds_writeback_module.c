@@ -119,7 +119,7 @@ ngx_module_t  ngx_http_mcds_writeback_module = {
 static ngx_int_t
 ngx_http_mcds_writeback_preconfigure(ngx_conf_t *cf)
 {
-    ngx_http_mcds_writebacks = &ngx_http_mcds_writeback_posts;
+    ngx_http_mcds_writeback_hooks = &ngx_http_mcds_writeback_posts;
 
     return NGX_OK;
 }

@@ -25,12 +25,14 @@ use Exporter qw/ import /;
 our @EXPORT = qw/ case places /;
 
 
-# The behavior that the directives configure.  A missing key stands for the
-# default of the directive.
+# Each place, a location of nginx, is a hash in %places: "conf" has its
+# directives, and the other keys say how the directives make the cache behave;
+# a missing key stands for the default, which %default has.
 #
 #     valid               { status => seconds } of mcds_cache_valid
-#     background          mcds_cache_background_update
-#     grace, origin       mcds_cache_grace
+#     background          seconds of mcds_cache_background_update
+#     grace               seconds of mcds_cache_grace
+#     origin              seconds of its parameter "origin"
 #     stale               the conditions of mcds_cache_use_stale
 #     control             Cache-Control of requests is honored
 #     wait                mcds_cache_wait

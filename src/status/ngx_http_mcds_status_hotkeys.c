@@ -14,28 +14,28 @@
 #include "ngx_http_mcds_status.h"
 
 
-static void ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
+static void ngx_http_mcds_status_hotkeys_kind(ngx_http_mcds_status_text_t *text,
     ngx_uint_t kind);
-static void ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
+static void ngx_http_mcds_status_hotkey(ngx_http_mcds_status_text_t *text,
     ngx_mcds_hotkeys_key_t *key);
-static size_t ngx_http_mcds_status_hot_part(ngx_str_t *s);
+static size_t ngx_http_mcds_status_hotkey_part(ngx_str_t *s);
 
 
 void
-ngx_http_mcds_status_hot(ngx_http_mcds_status_text_t *text)
+ngx_http_mcds_status_hotkeys(ngx_http_mcds_status_text_t *text)
 {
     ngx_http_mcds_status_printf(text, "\"hot\":{\"pages\":[");
-    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOTKEYS_PAGES);
+    ngx_http_mcds_status_hotkeys_kind(text, NGX_MCDS_HOTKEYS_PAGES);
     ngx_http_mcds_status_printf(text, "],\"counters\":[");
-    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOTKEYS_COUNTERS);
+    ngx_http_mcds_status_hotkeys_kind(text, NGX_MCDS_HOTKEYS_COUNTERS);
     ngx_http_mcds_status_printf(text, "],\"visitors\":[");
-    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOTKEYS_VISITORS);
+    ngx_http_mcds_status_hotkeys_kind(text, NGX_MCDS_HOTKEYS_VISITORS);
     ngx_http_mcds_status_printf(text, "]}");
 }
 
 
 static void
-ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
+ngx_http_mcds_status_hotkeys_kind(ngx_http_mcds_status_text_t *text,
     ngx_uint_t kind)
 {
     ngx_uint_t               i, n;
@@ -61,13 +61,13 @@ ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
             ngx_http_mcds_status_printf(text, ",");
         }
 
-        ngx_http_mcds_status_hot_key(text, &keys[i]);
+        ngx_http_mcds_status_hotkey(text, &keys[i]);
     }
 }
 
 
 static void
-ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
+ngx_http_mcds_status_hotkey(ngx_http_mcds_status_text_t *text,
     ngx_mcds_hotkeys_key_t *key)
 {
     u_char     *p;
@@ -81,7 +81,7 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
     cut = (s.len == NGX_MCDS_HOTKEYS_KEY);
 
     if (cut) {
-        s.len -= ngx_http_mcds_status_hot_part(&s);
+        s.len -= ngx_http_mcds_status_hotkey_part(&s);
     }
 
     len = sizeof("{\"key\":\"\\u2026\",\"rate\":") + NGX_INT64_LEN + 4
@@ -116,7 +116,7 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
  */
 
 static size_t
-ngx_http_mcds_status_hot_part(ngx_str_t *s)
+ngx_http_mcds_status_hotkey_part(ngx_str_t *s)
 {
     u_char  c;
     size_t  len, whole;
