@@ -77,10 +77,10 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
         if (page->lease) {
 
             /*
-             * this worker has the page's lock in memcached, and builds the
-             * page: it ignores that, by shared memory (mcds_zone), a worker of
-             * this host has failed to build the page, and no worker may try
-             * again yet
+             * the shared memory (mcds_zone) says that a worker of this host has
+             * failed to build the page, and that no worker may try again yet;
+             * this worker builds it all the same, as it has the page's lock in
+             * memcached
              */
 
             return NGX_OK;
