@@ -235,8 +235,9 @@ mcds_run_refused(mcds_run_t *run)
     }
 
     /*
-     * memcached may still grant the lock that "lock run" has requested: the
-     * tool waits until the lock is released again, for at most --timeout
+     * memcached may not have replied yet to the request for the lock, and may
+     * still grant it: the tool waits until it has released such a lock, for at
+     * most --timeout
      */
 
     mcds_settle(run->m);

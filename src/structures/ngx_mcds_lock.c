@@ -52,8 +52,10 @@ typedef struct {
     ngx_mcds_lock_t         *holder;
     ngx_event_t              timer;    /* timer of the next attempt to acquire
                                           the lock */
-    ngx_msec_t               series;   /* when this worker's present series of
-                                          acquisitions of the lock began */
+    ngx_msec_t               series;   /* since when requests of this worker
+                                          have acquired the lock one after the
+                                          other; after a while, the worker
+                                          pauses, so that others may get it */
     unsigned                 in_series:1;
     unsigned                 failed:1;
 } ngx_mcds_gate_t;

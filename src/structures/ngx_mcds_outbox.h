@@ -58,10 +58,9 @@ typedef enum {
  */
 
 typedef struct {
-    ngx_uint_t          kind;          /* kind of destination, a pool or the
-                                          origin, for the unsent sums of
-                                          counters in this account (an entry of
-                                          the outbox); 0: the entry is unused */
+    ngx_uint_t          kind;          /* where the sums of counters in this
+                                          account will be sent: to a pool or to
+                                          the origin; 0: the account is free */
     size_t              len;
     u_char              name[NGX_MCDS_OUTBOX_NAME];
     ngx_uint_t          generation;    /* generation (number of reloads) of the
