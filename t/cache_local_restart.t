@@ -104,6 +104,10 @@ for my $round (1, 2) {
     push @cas, $m->mc('mg <>/purged c') =~ /c(\d+)/;
     is($read->get('/purged')->body(), "page $n", "purged $round: shown");
     $o->wait_requests(2, '/purged');
+
+    # a worker that waits for memcached would find it down, and show its copy
+
+    ok(page_wait($m, '/purged'), "purged $round: the refresh has failed");
 }
 
 is($cas[0], $cas[1], 'both with the same CAS');
