@@ -195,10 +195,16 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
 
     /*
      * the request was redirected to an error page, whose content is about the
-     * failed request: the cache is not used
+     * failed request: the cache is not used.  For "error_page =", nginx does
+     * not set r->err_status; then the location makes a page, unless an upstream
+     * has responded to the request, or was tried, in a location before.
      */
 
-    if (r->err_status) {
+    if (r->err_status
+        || (r->upstream
+            && ngx_http_mcds_is_error_page(r)
+            && !ngx_http_mcds_is_accel(r)))
+    {
         return NGX_MCDS_REASON_ERROR_PAGE;
     }
 
