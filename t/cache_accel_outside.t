@@ -22,10 +22,11 @@ my $t = Test::Mcds->new();
 my $m = $t->memcached('m');
 my $a = $t->origin('a', sub {
     my ($a, $q) = @_;
-    my ($to) = $q->{path} =~ m{^/\w+/(uri|named)/};
+    my ($to) = $q->{path} =~ m{^/\w+/(\w+)/};
 
-    return { headers => ['X-Accel-Redirect' => $to eq 'uri' ? '/storage'
-            : '@storage', 'X-File' => "/$q->{headers}{'x-user'}",
+    return { headers => ['X-Accel-Redirect' => $to eq 'named' ? '@storage'
+            : $to eq 'ignoring' ? '/ignoring' : '/storage',
+        'X-File' => "/$q->{headers}{'x-user'}",
         split /: /, $q->{headers}{'x-say'} // ''] };
 });
 my $s = $t->origin('s', sub {
@@ -50,6 +51,13 @@ http {
         location /off/ {
             mcds_cache off;
             proxy_pass http://127.0.0.1:%%PORT_a%%;
+        }
+        location = /ignoring {
+            internal;
+            mcds_ignore_headers Cache-Control Set-Cookie Vary;
+            mcds_cache_valid 10m;
+            set $file $upstream_http_x_file;
+            proxy_pass http://127.0.0.1:%%PORT_s%%$file;
         }
         location = /storage {
             internal;
@@ -80,7 +88,7 @@ for my $row (['private', 'Cache-Control: private'],
 {
     my ($reason, $say) = @$row;
 
-    for my $uri ("/off/uri/$reason", "/off/named/$reason") {
+    for my $uri (map { "/off/$_/$reason" } qw/ uri named ignoring /) {
         is(ask($uri, 'alice', $say), "BYPASS $reason alice", "$uri: $say");
         is(ask($uri, 'bob', $say), "BYPASS $reason bob", "$uri: his own");
     }
@@ -97,7 +105,9 @@ for my $uri ('/off/uri/login', '/off/named/login') {
 # what may be shared is
 
 for my $say (undef, 'Cache-Control: max-age=600') {
-    for my $uri (map { "/off/$_/shared" . ($say ? 1 : 0) } qw/ uri named /) {
+    my $name = 'shared' . ($say ? 1 : 0);
+
+    for my $uri (map { "/off/$_/$name" } qw/ uri named ignoring /) {
         is(ask($uri, 'alice', $say), 'MISS absent alice', "$uri: stored");
         ok(wait_for(sub { ask($uri, 'bob', $say) eq 'HIT fresh alice' }),
             "$uri: and shared");

@@ -280,7 +280,13 @@ ngx_http_mcds_cache_led(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     ctx->start = ngx_current_msec;
-    ctx->reason = ngx_http_mcds_store_left(r, ctx);
+
+    /*
+     * mcds_ignore_headers of this location is about the responses of this
+     * location, and not about the response with X-Accel-Redirect
+     */
+
+    ctx->reason = ngx_http_mcds_store_left(r, ctx, 0);
 
     if (ctx->reason) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
@@ -502,7 +508,7 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     ngx_uint_t                   refused;
     ngx_http_mcds_cache_conf_t  *ccf;
 
-    refused = ngx_http_mcds_store_left(r, ctx);
+    refused = ngx_http_mcds_store_left(r, ctx, ctx->conf->cache_ignore);
 
     if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

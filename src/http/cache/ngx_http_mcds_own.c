@@ -248,7 +248,8 @@ ngx_http_mcds_own_header(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
     own->type_len = out->content_type_len;
     own->last_modified = out->last_modified_time;
 
-    ngx_http_mcds_response(r, own->client->conf, &response, out->status);
+    ngx_http_mcds_response(r, own->client->conf, &response, out->status,
+                           own->client->conf->cache_ignore);
 
     own->made = (response.date == NGX_ERROR) ? ngx_time() : response.date;
 

@@ -90,7 +90,7 @@ ngx_http_mcds_header_dropped(ngx_str_t *name)
 
 void
 ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_mcds_response_t *response, ngx_uint_t status)
+    ngx_mcds_response_t *response, ngx_uint_t status, ngx_uint_t ignore)
 {
     ngx_http_mcds_cache_ctx_t  *ctx;
 
@@ -102,7 +102,7 @@ ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
     ngx_http_mcds_response_list(r, &r->headers_out.headers,
                                 ngx_http_mcds_carried_lines(r, ctx), response,
-                                ccf->cache_ignore);
+                                ignore);
 
     if (r->headers_out.content_encoding
         && r->headers_out.content_encoding->hash)
@@ -117,7 +117,7 @@ ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
     if (r->upstream) {
         ngx_http_mcds_response_list(r, &r->upstream->headers_in.headers, 0,
-                                    response, ccf->cache_ignore);
+                                    response, ignore);
     }
 
     /*

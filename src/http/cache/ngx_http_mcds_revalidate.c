@@ -487,7 +487,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    ngx_http_mcds_response(r, ccf, &response, entry->status);
+    ngx_http_mcds_response(r, ccf, &response, entry->status, ccf->cache_ignore);
 
     /*
      * The 304 is judged without these headers: Vary could name other headers

@@ -179,7 +179,8 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
 
     ngx_http_mcds_response(r, ccf, &response,
                            ngx_http_mcds_store_sliced(r, length)
-                           ? NGX_HTTP_PARTIAL_CONTENT : r->headers_out.status);
+                           ? NGX_HTTP_PARTIAL_CONTENT : r->headers_out.status,
+                           ccf->cache_ignore);
 
     if (ngx_http_mcds_varying) {
         ngx_http_mcds_varying->response(r, &response, &ctx->vary.names);
@@ -521,13 +522,14 @@ ngx_http_mcds_store_decline(ngx_http_request_t *r,
 
 
 ngx_uint_t
-ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_uint_t ignore)
 {
     ngx_uint_t           reason;
     ngx_mcds_entry_t     entry;
     ngx_mcds_response_t  response;
 
-    ngx_http_mcds_response(r, ctx->conf, &response, NGX_HTTP_OK);
+    ngx_http_mcds_response(r, ctx->conf, &response, NGX_HTTP_OK, ignore);
 
     reason = ngx_mcds_fresh_decide(&response, ngx_mcds_now(), &entry);
 

@@ -20,12 +20,12 @@
  * Reads the response to the request r into *response, to decide whether it is
  * stored: the headers in r->headers_out and, for an upstream, all headers that
  * it has sent, r->upstream->headers_in.  status: taken as the status of the
- * response.
+ * response; ignore: the mask of mcds_ignore_headers.
  */
 
 void ngx_http_mcds_response(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_response_t *response,
-    ngx_uint_t status);
+    ngx_uint_t status, ngx_uint_t ignore);
 
 /*
  * Adds one more header of the response to *response; headers that were added
@@ -133,11 +133,12 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
  * Returns NGX_MCDS_REASON_NONE, or the reason if the request must not get the
  * page of the new location from the cache: the redirect is not by
  * X-Accel-Redirect, or the origin's response has Vary or headers that forbid to
- * store the response, or mcds_no_cache does.
+ * store the response, or mcds_no_cache does.  ignore: the mask of
+ * mcds_ignore_headers in the location that the request has left.
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t ignore);
 
 
 /*
