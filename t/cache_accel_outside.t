@@ -52,6 +52,15 @@ http {
             mcds_cache off;
             proxy_pass http://127.0.0.1:%%PORT_a%%;
         }
+        location /asked/ {
+            mcds_cache off;
+            auth_request /ok;
+            proxy_pass http://127.0.0.1:%%PORT_a%%;
+        }
+        location = /ok {
+            mcds_cache off;
+            return 204;
+        }
         location = /ignoring {
             internal;
             mcds_ignore_headers Cache-Control Set-Cookie Vary;
@@ -61,10 +70,12 @@ http {
         }
         location = /storage {
             internal;
+            mcds_purge_api method=PURGE $http_x_purge;
             set $file $upstream_http_x_file;
             proxy_pass http://127.0.0.1:%%PORT_s%%$file;
         }
         location @storage {
+            mcds_purge_api method=PURGE $http_x_purge;
             set $file $upstream_http_x_file;
             proxy_pass http://127.0.0.1:%%PORT_s%%$file;
         }
@@ -115,5 +126,16 @@ for my $say (undef, 'Cache-Control: max-age=600') {
             "$uri: unless the application forbids it");
     }
 }
+
+# and it is not purged by a request that the application has led there
+
+for my $uri ('/off/uri/shared0', '/off/named/shared0') {
+    is(ask($uri, 'bob', undef, 'X-Purge' => 1), 'HIT fresh alice',
+        "$uri: no purge");
+    is(ask($uri, 'bob'), 'HIT fresh alice', "$uri: not purged");
+}
+
+is(ask('/asked/uri/a', 'alice', undef, 'X-Purge' => 1),
+    'BYPASS authorization alice', 'behind auth_request: no purge');
 
 $t->done();

@@ -169,6 +169,10 @@ static ngx_uint_t
 ngx_http_mcds_phase_may_purge(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
+    if (ngx_http_mcds_is_accel(r)) {
+        return 0;
+    }
+
     if (ctx == NULL) {
         return 1;
     }
@@ -176,14 +180,12 @@ ngx_http_mcds_phase_may_purge(ngx_http_request_t *r,
     switch (ctx->state) {
 
     case NGX_HTTP_MCDS_STATE_START:
-        return 1;
-
     case NGX_HTTP_MCDS_STATE_BYPASS:
     case NGX_HTTP_MCDS_STATE_INVALIDATE:
-        return !ngx_http_mcds_is_accel(r);
+        return 1;
 
     case NGX_HTTP_MCDS_STATE_LOOKUP:
-        return !ctx->routed && !ngx_http_mcds_is_accel(r);
+        return !ctx->routed;
 
     default:
         return 0;
