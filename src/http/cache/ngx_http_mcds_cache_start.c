@@ -336,6 +336,15 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
 
     ctx->rerouted = (rc == NGX_DECLINED);
 
+    /*
+     * a request may come back to the location that has looked the page up from
+     * one where auth_request has checked the client
+     */
+
+    if (ngx_http_mcds_cache_personal(r, ccf)) {
+        ctx->authorization = 1;
+    }
+
     if (ccf == ctx->conf && ctx->state != NGX_HTTP_MCDS_STATE_LEFT) {
         return NGX_OK;
     }
@@ -385,10 +394,6 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     if (rc != NGX_OK) {
         return rc;
-    }
-
-    if (ngx_http_mcds_cache_personal(r, ccf)) {
-        ctx->authorization = 1;
     }
 
     if (ccf->cache_request_control && !asker->cache_request_control) {
