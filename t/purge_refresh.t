@@ -98,6 +98,12 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
     }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        server_name server;
+        try_files /none @server;
+        location @server { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+    }
 }
 EOT
 
@@ -231,5 +237,20 @@ for (['PURGE'], ['GET', 'X-Purge' => 1]) {
         "$uri: another cookie");
     rebuilt("$uri/cookie", '2 for a=1', "$uri: rebuilt");
 }
+
+# a request that no location matches runs at the level of the server
+
+my $page = '<server>http://server/none/here';
+my @server = (host => 'server');
+
+$h->get('/none/here', @server);
+page_wait($m, $page) or die "$page is not stored\n";
+
+my $r = $h->get('/none/here', @server, method => 'PURGE');
+is($r->status(), 200, 'server: purged');
+ok(decode_json($r->body())->{refresh}, 'server: begun');
+ok(wait_for(sub { page_decode(page_wait($m, $page))->{body} eq '2 for all' }),
+    'server: rebuilt');
+is($h->get('/none/here', @server)->header('X-Cache'), 'HIT', 'server: shown');
 
 $t->done();

@@ -165,7 +165,7 @@ ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    conf->get_conf = clcf->loc_conf;
+    conf->get_conf = ((ngx_http_conf_ctx_t *) cf->ctx)->loc_conf;
 
     if (clcf->lmt_excpt) {
         outer = prev->get_conf[ngx_http_core_module.ctx_index];
