@@ -89,16 +89,24 @@ for (
     ['none', ''],
     ['no address', '', 'X-Forwarded-For' => '1.2.3.4', 'X-Real-IP' => 1],
     ['the host', '', 'X-Forwarded-Host' => "localhost:$port",
+        'X-Host' => "localhost:$port"],
+    ['the host, in upper case', one('x-host', "LOCALHOST:$port"),
         'X-Host' => "LOCALHOST:$port"],
     ['the host, without its port', one('x-host', 'localhost'),
         'X-Host' => 'localhost'],
     ['another host', $evil, 'X-Forwarded-Host' => 'evil'],
     ['in any spelling', $evil, 'x_FORWARDED_host' => 'evil'],
-    ['the scheme', '', 'X-Forwarded-Proto' => 'http', 'X-Scheme' => 'HTTP',
+    ['the scheme', '', 'X-Forwarded-Proto' => 'http', 'X-Scheme' => 'http',
         'X-Forwarded-Ssl' => 'off'],
+    ['the scheme, in upper case', one('x-scheme', 'HTTP'),
+        'X-Scheme' => 'HTTP'],
+    ['no TLS, in upper case', one('x-forwarded-ssl', 'Off'),
+        'X-Forwarded-Ssl' => 'Off'],
     ['another scheme', one('x-forwarded-proto', 'https'),
         'X-Forwarded-Proto' => 'https'],
     ['the port', '', 'X-Forwarded-Port' => $port],
+    ['the port, after a zero', one('x-forwarded-port', "0$port"),
+        'X-Forwarded-Port' => "0$port"],
     ['another port', one('x-forwarded-port', 80), 'X-Forwarded-Port' => 80],
     ['a path', one('x-original-url', '/'), 'X-Original-URL' => '/'],
     ['an empty one', one('x-forwarded-prefix', ''),
@@ -119,6 +127,8 @@ for (
         'X-Forwarded-Proto' => 'https', 'X-Forwarded-Host' => 'evil'],
     ['Forwarded', '', Forwarded => "for=1.2.3.4;proto=http;host=\"localhost:"
         . "$port\", for=_x;by=_y"],
+    ['Forwarded, in upper case', one('forwarded', 'proto=HTTP'),
+        Forwarded => 'Proto=HTTP'],
     ['Forwarded, with another host', one('forwarded', ',host=evil'),
         Forwarded => 'for=1.2.3.4, for=_x;host=evil']
 )
@@ -188,6 +198,16 @@ for my $round (1, 2) {
     is($b->get('/apart', method => 'PURGE')->status(), 200,
         "$round: purged");
 }
+
+
+# an application may answer with the host as a proxy has written it, or redirect
+# from it to the usual one: that is not the page of others
+
+like(ask('/case', headers => ['X-Forwarded-Host' => 'LocalHost']),
+    qr/^MISS \w+: a page of LocalHost$/, 'a host in upper case');
+like(ask('/case'), qr/^MISS \w+: a page$/, 'has a page of its own');
+ok(wait_for(sub { ask('/case') eq 'HIT fresh: a page' }), 'the page is kept');
+is(ask('/case', @same), 'HIT fresh: a page', 'also for the host as it is');
 
 
 # what repeats nginx and contradicts the balancer makes a page of its own

@@ -46,7 +46,7 @@ static ngx_uint_t ngx_mcds_forwarded_is(ngx_str_t *name, ngx_str_t *header);
 static ngx_uint_t ngx_mcds_forwarded_kind(ngx_str_t *name);
 static ngx_uint_t ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
     ngx_mcds_own_t *own);
-static ngx_uint_t ngx_mcds_forwarded_equal(ngx_str_t *one, ngx_str_t *two);
+static ngx_uint_t ngx_mcds_forwarded_equal(ngx_str_t *value, ngx_str_t *own);
 static ngx_uint_t ngx_mcds_forwarded_pair_kind(ngx_str_t *name);
 static ngx_int_t ngx_mcds_forwarded_pair(ngx_str_t *left,
     ngx_mcds_forwarded_pair_t *pair);
@@ -280,8 +280,14 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
         /*
          * a port in a forwarding header agrees with the request only if it is
          * equal to the port in Host and to the port on which nginx received
-         * the request: without the header an application would use either
+         * the request: without the header an application would use either.
+         * With a leading zero the port does not agree: the application may
+         * write it as the header has it.
          */
+
+        if (value->len && value->data[0] == '0') {
+            return 0;
+        }
 
         n = ngx_atoi(value->data, value->len);
 
@@ -303,11 +309,17 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
 }
 
 
+/*
+ * Returns 1 if the value of a forwarding header, such as X-Forwarded-Host, is
+ * that of the request, also in letter case: an application may answer with the
+ * name of the host as the header has it, or compare a scheme by case.
+ */
+
 static ngx_uint_t
-ngx_mcds_forwarded_equal(ngx_str_t *one, ngx_str_t *two)
+ngx_mcds_forwarded_equal(ngx_str_t *value, ngx_str_t *own)
 {
-    return one->len == two->len
-           && ngx_strncasecmp(one->data, two->data, one->len) == 0;
+    return value->len == own->len
+           && ngx_memcmp(value->data, own->data, own->len) == 0;
 }
 
 
@@ -330,7 +342,9 @@ ngx_mcds_forwarded_pair_kind(ngx_str_t *name)
     };
 
     for (f = kinds; f->name.len; f++) {
-        if (ngx_mcds_forwarded_equal(&f->name, name)) {
+        if (f->name.len == name->len
+            && ngx_strncasecmp(f->name.data, name->data, name->len) == 0)
+        {
             return f->kind;
         }
     }
