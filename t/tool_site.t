@@ -27,7 +27,7 @@ my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60',
 $o->set('/vary', { headers => ['Cache-Control' => 'max-age=60',
     Vary => 'X-A'], body => 'varies %k' });
 
-my %p = map { $_ => $t->port($_) } qw/ a x y z w v /;
+my %p = map { $_ => $t->port($_) } qw/ a x y z w v u /;
 my $proxy = 'location / { proxy_pass http://127.0.0.1:' . $o->port() . '; }';
 my $pools = 'mcds_pool main { server 127.0.0.1:' . $m->port()
     . '; timeout 10s; connect_timeout 10s; }';
@@ -41,7 +41,8 @@ $t->write_file('servers.conf', join '', map { "server { $_ $proxy }\n" }
     "listen 127.0.0.1:$p{a} default_server; server_name _;",
     "listen $p{x}; server_name w.test;",
     "listen 127.0.0.1:$p{y}; server_name w.test;",
-    "listen 127.0.0.1:$p{y}; server_name WWW.example.com;");
+    "listen 127.0.0.1:$p{y}; server_name WWW.example.com;",
+    "listen 127.0.0.1:$p{u}; server_name w.test;");
 
 my $a = $t->nginx('a', <<"EOT");
 %%GLOBALS%%
@@ -117,6 +118,11 @@ found("127.0.0.1:$p{x}", "any.test:$p{x}", '/3', "http://any.test:$p{x}/3",
     "w.test\@0.0.0.0:$p{x}");
 found("127.0.0.1:$p{y}", "w.test:$p{y}", '/3', "http://w.test:$p{y}/3",
     "w.test\@127.0.0.1:$p{y}");
+
+found("127.0.0.1:$p{u}", "w.test:$p{u}", '/3', "http://w.test:$p{u}/3",
+    "w.test\@127.0.0.1:$p{u}");
+ok($a->log_has(qr/\[warn\] .*servers\.conf:7 .*servers\.conf:10 .*"w\.test"/),
+    'a warning names the third one, too');
 
 found("127.0.0.1:$p{y}", "www.example.com:$p{y}", '/2',
     "http://www.example.com:$p{y}/2", "www.example.com\@127.0.0.1:$p{y}");
@@ -270,6 +276,15 @@ is(site($on80 . server('server_name a; listen 127.0.0.1;')
 is(site($on80 . server('server_name a; listen 1.2.3.4;')
     . server('server_name a; listen 80;'), 'http://a/'),
     '? a@0.0.0.0:80 a@1.2.3.4:80', 'a name on two addresses');
+is(site($on80 . join('', map { server("listen 8$_; server_name a;") } 0 .. 2),
+    '--key', 'x'), '? a@0.0.0.0:80 a@0.0.0.0:81 a@0.0.0.0:82',
+    'each of three servers with one name');
+is(site($on80 . join('', map { server("server_name a $_;") } qw/ b c d /),
+    '--key', 'x'), '? a,b@0.0.0.0:80 a,c@0.0.0.0:80 a,d@0.0.0.0:80',
+    'all names of each of three');
+is(site($on80 . join('', map { server('server_name a;') } 1 .. 3),
+    '--key', 'x'), '? a@0.0.0.0:80#0 a@0.0.0.0:80#1 a@0.0.0.0:80#2',
+    'the numbers of three');
 is(site($on80 . server('server_name *.a.b *.b;') . server('server_name c;'),
     'http://x.a.b./'), '*.a.b', 'a dot at the end');
 is(site($on80 . server('server_name *.b;') . server('server_name *.a.b;')

@@ -43,6 +43,9 @@ struct ngx_http_mcds_site_s {
                                             block, such as all its server_names,
                                             the field "name" contains:
                                             ngx_http_mcds_site_e */
+    ngx_uint_t                 shared;   /* 1: another site in the same pool of
+                                            memcached servers has the same
+                                            name; this site gets another one */
 };
 
 
@@ -193,6 +196,11 @@ ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
     do {
         again = 0;
 
+        /*
+         * of three sites with the same name, each needs another one: all are
+         * found before the first of them is renamed
+         */
+
         for (i = 0; i < cmcf->sites.nelts; i++) {
             for (j = i + 1; j < cmcf->sites.nelts; j++) {
 
@@ -200,23 +208,30 @@ ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
                     continue;
                 }
 
-                if (sites[j]->level == NGX_HTTP_MCDS_SITE_NAME) {
+                if (sites[j]->level == NGX_HTTP_MCDS_SITE_NAME
+                    && !sites[j]->shared)
+                {
                     ngx_http_mcds_site_warn(cf, sites[i], sites[j]);
                 }
 
                 again = 1;
 
-                sites[j]->level++;
+                sites[i]->shared = 1;
+                sites[j]->shared = 1;
+            }
+        }
 
-                if (sites[i]->level < sites[j]->level) {
-                    sites[i]->level = sites[j]->level;
-                }
+        for (i = 0; i < cmcf->sites.nelts; i++) {
 
-                if (ngx_http_mcds_site_name(cf, sites[i], i) != NGX_OK
-                    || ngx_http_mcds_site_name(cf, sites[j], j) != NGX_OK)
-                {
-                    return NGX_ERROR;
-                }
+            if (!sites[i]->shared) {
+                continue;
+            }
+
+            sites[i]->shared = 0;
+            sites[i]->level++;
+
+            if (ngx_http_mcds_site_name(cf, sites[i], i) != NGX_OK) {
+                return NGX_ERROR;
             }
         }
 
