@@ -271,6 +271,25 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
+        location /lead/ {
+            mcds_cache_key_args ignore=utm_*;
+            try_files /none /utm.cgi?$args&q=$uri;
+        }
+
+        location /role/ {
+            mcds_cache_key_args only=page;
+            try_files /none /role.cgi?role=$cookie_role;
+        }
+        location /elor/ {
+            mcds_cache_key_args only=page;
+            try_files /none /role.cgi?$cookie_role=role;
+        }
+        location = /role.cgi {
+            mcds_cache_key_args only=page;
+            proxy_set_header X-As $args;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
         location /accel/ { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /inner/ {
             internal;
@@ -470,11 +489,28 @@ for my $try (1, 2) {
         'args=x=1:beta=1', "... and kept: $try");
 }
 
-is(got('ways', '/utm/1?utm_a=1&b=2'), 'MISS /utm/1:-',
-    'try_files with arguments');
-stored('<ways>http://ways/utm/1?b=2', $m);
-is(got('ways', '/utm/1?b=2&utm_a=2'), 'HIT /utm/1:-',
-    '... those that the key leaves out do not tell pages apart');
+for my $uri ('/utm/1', '/lead/1') {
+    is(got('ways', "$uri?utm_a=1&b=2"), "MISS $uri:-",
+        "try_files with arguments: $uri");
+    stored("<ways>http://ways$uri?b=2", $m);
+    is(got('ways', "$uri?b=2&utm_a=2"), "HIT $uri:-",
+        '... those that the key leaves out do not tell pages apart');
+}
+
+# an argument of the client that nginx has removed, and whose text is a part of
+# one that nginx has added
+
+for (['/role/1', 'role=admin', 'role=guest'],
+    ['/elor/1', 'admin=role', 'guest=role'])
+{
+    my ($uri, $admin, $guest) = @$_;
+
+    is(got('ways', "$uri?admin", cookie => 'role=admin'),
+        "MISS $admin:role=admin", "a part of an own argument: $uri, the admin");
+    stored("<ways>http://ways$uri", $m);
+    is(got('ways', "$uri?guest", cookie => 'role=guest'),
+        "MISS $guest:role=guest", '... a guest');
+}
 
 
 # a purge is of all ways

@@ -277,12 +277,16 @@ ngx_http_mcds_route_plain(ngx_http_request_t *r,
  * Cuts the arguments of the client, "asked", off args, so that args has only
  * those that nginx has added: the client's arguments are in the page's key,
  * unless mcds_cache_key_args leaves them out.  Returns 0 if nginx has removed
- * the client's arguments.
+ * the client's arguments.  The same text inside of an argument that nginx has
+ * added, such as "admin" in "role=admin", is not the client's.
  */
 
 static ngx_uint_t
 ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked)
 {
+    u_char  *rest;
+    size_t   len;
+
     if (asked->len == 0) {
         return 1;
     }
@@ -291,17 +295,23 @@ ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked)
         return 0;
     }
 
-    if (ngx_memcmp(args->data + args->len - asked->len, asked->data,
-                   asked->len)
-        == 0)
+    len = args->len - asked->len;
+    rest = args->data + len;
+
+    if ((len == 0 || rest[-1] == '&')
+        && ngx_memcmp(rest, asked->data, asked->len) == 0)
     {
-        args->len -= asked->len;
+        args->len = len;
         return 1;
     }
 
-    if (ngx_memcmp(args->data, asked->data, asked->len) == 0) {
-        args->data += asked->len;
-        args->len -= asked->len;
+    rest = args->data + asked->len;
+
+    if (len && *rest == '&'
+        && ngx_memcmp(args->data, asked->data, asked->len) == 0)
+    {
+        args->data = rest;
+        args->len = len;
         return 1;
     }
 
