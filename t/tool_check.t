@@ -96,8 +96,13 @@ for (['mcds_cache pages;', 0, 'pages'],
         'pages and a log of programs'],
     ['server { mcds_use pages; mcds_cache on; mcds_counter_api prefix=p:; }',
         1, 'pages and counters of the API'],
-    ['server { mcds_use pages; mcds_cache on; mcds_counter_api $a; }', 0,
+    ['server { mcds_use pages; mcds_cache on; mcds_counter off;
+        mcds_counter_api $a; }', 0,
         'pages, and the API shows a counter of another pool'],
+    ['server { mcds_use pages; mcds_cache on; }', 1,
+        'pages and an inherited counter'],
+    ['server { location / { mcds_use pages; mcds_cache on; } }', 1,
+        'pages and a counter, inherited by the location that has all'],
     ['', 1, 'nothing that is known'])
 {
     my ($conf, $code, $name) = @$_;

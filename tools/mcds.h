@@ -282,8 +282,9 @@ mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
  * is one of "directives" (names, separated by spaces) and whose counters may
  * have this key.  exact 1: its "key=" is the key itself; exact 0: the key
  * matches its "key=", or begins with its "prefix=", where a variable may have
- * any value.  Sets *i to the index after the directive.  Returns NULL if there
- * is no such directive.
+ * any value.  A key of a directive with "period=" may also end with the number
+ * of a period.  Sets *i to the index after the directive.  Returns NULL if
+ * there is no such directive.
  */
 
 mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
@@ -291,11 +292,14 @@ mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
 
 
 /*
- * Returns the pool of memcached servers that a directive in nginx's
- * configuration uses, or NULL if it is unknown.
+ * Returns 1 if a directive in nginx's configuration uses this pool of memcached
+ * servers, in its own block or in an inner block that inherits it; 2 if the
+ * pool of one of these blocks is unknown, so that it may be this one; 0 if
+ * neither is true.
  */
 
-ngx_mcds_pool_t *mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive);
+ngx_uint_t mcds_site_uses(mcds_t *m, mcds_directive_t *directive,
+    ngx_mcds_pool_t *pool);
 
 
 /*

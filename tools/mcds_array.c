@@ -97,7 +97,7 @@ mcds_array_find(mcds_t *m, ngx_mcds_array_t *array)
     {
         /* another pool of memcached servers may have an array of this name */
 
-        if (mcds_site_in_pool(m, directive) != m->pool) {
+        if (mcds_site_uses(m, directive, m->pool) != 1) {
             continue;
         }
 

@@ -7,7 +7,7 @@
  */
 
 
-#include "mcds.h"
+#include "mcds_site.h"
 #include <libmemcached/memcached.h>
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_client_stat.h"
@@ -248,21 +248,20 @@ mcds_check_next(mcds_t *m, ngx_uint_t *i)
 static ngx_uint_t
 mcds_check_pages(mcds_t *m, ngx_mcds_pool_t *pool)
 {
-    ngx_uint_t         i, pages;
-    ngx_mcds_pool_t   *used;
+    ngx_uint_t         i, pages, uses;
     mcds_directive_t  *directive;
 
     i = 0;
     pages = 0;
 
     while ((directive = mcds_check_next(m, &i))) {
-        used = mcds_site_in_pool(m, directive);
+        uses = mcds_site_uses(m, directive, pool);
 
-        if (used && used != pool) {
+        if (uses == 0) {
             continue;
         }
 
-        if (used == NULL || !mcds_is(&directive->words[0], "mcds_cache")) {
+        if (uses == 2 || !mcds_is(&directive->words[0], "mcds_cache")) {
             return 0;
         }
 

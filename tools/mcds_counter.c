@@ -483,7 +483,7 @@ mcds_visitors_find(mcds_t *m, ngx_str_t *key)
         while ((directive = mcds_site_find_key(m, &i, "mcds_visitor_counter",
                                                key, exact)))
         {
-            if (mcds_site_in_pool(m, directive) != m->pool) {
+            if (mcds_site_uses(m, directive, m->pool) != 1) {
                 continue;
             }
 
@@ -656,7 +656,7 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     do {
         directive = mcds_site_find(m, &i, "mcds_counter_top", &args[0]);
-    } while (directive && mcds_site_in_pool(m, directive) != m->pool);
+    } while (directive && mcds_site_uses(m, directive, m->pool) != 1);
 
     mcds_counter_window(m, directive, &top.window, &slots);
 

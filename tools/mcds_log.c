@@ -194,7 +194,7 @@ mcds_log_find(mcds_t *m, ngx_mcds_log_t *log, ngx_str_t *name)
     {
         /* another pool of memcached servers may have a log of the same name */
 
-        if (mcds_site_in_pool(m, directive) != m->pool) {
+        if (mcds_site_uses(m, directive, m->pool) != 1) {
             continue;
         }
 

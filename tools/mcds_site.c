@@ -394,8 +394,13 @@ mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent)
         return mcds_is(&word[0], "http") ? MCDS_LEVEL_HTTP : MCDS_LEVEL_OTHER;
 
     case MCDS_LEVEL_HTTP:
-        return mcds_is(&word[0], "server") ? MCDS_LEVEL_SERVER
-                                           : MCDS_LEVEL_OTHER;
+
+        if (mcds_is(&word[0], "server")) {
+            parent->rest = 1;
+            return MCDS_LEVEL_SERVER;
+        }
+
+        return MCDS_LEVEL_OTHER;
 
     case MCDS_LEVEL_SERVER:
     case MCDS_LEVEL_LOCATION:
@@ -589,6 +594,8 @@ mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
         scope->conf.purge = (ngx_http_mcds_purge_t *) scope;
     }
+
+    scope->own |= mcds_site_kind(&word[0]);
 
     directive = ngx_array_push(&m->directives);
 

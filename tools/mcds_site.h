@@ -56,8 +56,14 @@ struct mcds_scope_s {
                                              limit_except: it responds to some
                                              requests of the location that it
                                              is in */
-    ngx_uint_t                 rest;      /* 1: the block is a server{} with a
-                                             "location /" */
+    ngx_uint_t                 rest;      /* 1: inner blocks respond to all
+                                             requests: the block is a server{}
+                                             with a "location /", or an http{}
+                                             with a server{} */
+    ngx_uint_t                 own;       /* a bit for each kind of directive
+                                             that the block has itself: as in
+                                             nginx, it does not inherit the
+                                             outer directives of that kind */
 
     ngx_http_core_srv_conf_t  *server;
     ngx_http_mcds_cache_conf_t  conf;
@@ -101,6 +107,34 @@ void mcds_site_server_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
  */
 
 void mcds_site_server_end(mcds_t *m, mcds_scope_t *scope);
+
+
+/*
+ * Returns the bit of scope->own for directives of this name; 0 if inner blocks
+ * do not inherit the directive, or inherit it with the pool of memcached
+ * servers of its own block.
+ */
+
+ngx_uint_t mcds_site_kind(ngx_str_t *name);
+
+
+/*
+ * Returns the pool of memcached servers that a directive of nginx's
+ * configuration uses, in its own block and in the inner blocks that inherit it;
+ * NULL if the pool is unknown, or if these blocks use several pools.
+ */
+
+ngx_mcds_pool_t *mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive);
+
+
+/*
+ * Returns the pool of memcached servers that a directive of nginx's
+ * configuration uses in a block that has or inherits the directive; NULL if it
+ * is unknown.
+ */
+
+ngx_mcds_pool_t *mcds_site_block_pool(mcds_t *m, mcds_directive_t *directive,
+    mcds_scope_t *scope);
 
 
 /*

@@ -133,5 +133,5 @@ mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope)
     directive.n = 2;
     directive.scope = scope;
 
-    return mcds_site_in_pool(m, &directive);
+    return mcds_site_block_pool(m, &directive, scope);
 }

@@ -21,11 +21,16 @@
 
 static ngx_uint_t mcds_site_one_pool(mcds_t *m);
 static ngx_int_t mcds_site_agree(mcds_t *m, mcds_directive_t *directive);
+static mcds_scope_t *mcds_site_block(mcds_t *m, ngx_uint_t *i,
+    mcds_directive_t *directive);
 static void mcds_site_any_pool(mcds_t *m);
 static char *mcds_site_names(mcds_t *m);
 static ngx_mcds_pool_t *mcds_site_used(mcds_t *m);
 static ngx_mcds_pool_t *mcds_site_named(mcds_t *m, u_char *data, size_t len);
 static ngx_uint_t mcds_site_one_of(char *names, ngx_str_t *name);
+static ngx_str_t mcds_site_unnumbered(ngx_str_t *key);
+static ngx_uint_t mcds_site_may(ngx_str_t *text, ngx_str_t *key,
+    ngx_uint_t prefix, ngx_uint_t exact);
 static ngx_uint_t mcds_site_fits(u_char *text, u_char *end, u_char *key,
     u_char *last, ngx_uint_t begin);
 static u_char *mcds_site_variable(u_char *text, u_char *end);
@@ -127,8 +132,8 @@ mcds_site_one_pool(mcds_t *m)
 
 /*
  * sets the pool of memcached servers that this run of mcds uses to that of a
- * directive; NGX_DECLINED: an earlier directive uses another pool, and this run
- * has no pool now
+ * directive; NGX_DECLINED: an earlier directive uses another pool, or the pool
+ * of this one is unknown, and this run has no pool now
  */
 
 static ngx_int_t
@@ -138,7 +143,7 @@ mcds_site_agree(mcds_t *m, mcds_directive_t *directive)
 
     pool = mcds_site_in_pool(m, directive);
 
-    if (m->pool && m->pool != pool) {
+    if (pool == NULL || (m->pool && m->pool != pool)) {
         m->pool = NULL;
         return NGX_DECLINED;
     }
@@ -281,7 +286,7 @@ mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
         word = (directive->n > n) ? &directive->words[n] : NULL;
 
         if (mcds_site_one_of(names, &directive->words[0])
-            && !(word && mcds_is(word, "off"))
+            && !(directive->n == 2 && mcds_is(&directive->words[1], "off"))
             && (name == NULL || (word && ngx_mcds_same(word, name))))
         {
             return directive;
@@ -296,10 +301,12 @@ mcds_directive_t *
 mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
     ngx_uint_t exact)
 {
-    ngx_str_t         *text;
+    ngx_str_t         *text, base;
     ngx_uint_t         prefix;
     mcds_directive_t  *directive;
     static ngx_str_t   any = ngx_string("$key");
+
+    base = mcds_site_unnumbered(key);
 
     while ((directive = mcds_site_find(m, i, names, NULL))) {
         prefix = mcds_is(&directive->words[0], "mcds_counter_api");
@@ -319,16 +326,59 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
             text = &any;
         }
 
-        if (exact ? (!prefix && text->len == key->len
-                     && ngx_memcmp(text->data, key->data, key->len) == 0)
-                  : mcds_site_fits(text->data, text->data + text->len,
-                                   key->data, key->data + key->len, prefix))
+        if (mcds_site_may(text, key, prefix, exact)) {
+            return directive;
+        }
+
+        if (base.len < key->len
+            && mcds_site_may(text, &base, prefix, exact)
+            && mcds_site_param(directive, "period="))
         {
             return directive;
         }
     }
 
     return NULL;
+}
+
+
+/*
+ * the key of a counter without ":" and the number of a period, which nginx
+ * appends to keys of counters with "period="; the key itself if it does not
+ * end so
+ */
+
+static ngx_str_t
+mcds_site_unnumbered(ngx_str_t *key)
+{
+    size_t     len;
+    ngx_str_t  base;
+
+    base = *key;
+    len = key->len;
+
+    while (len && isdigit(key->data[len - 1])) {
+        len--;
+    }
+
+    if (len && len < key->len && key->data[len - 1] == ':') {
+        base.len = len - 1;
+    }
+
+    return base;
+}
+
+
+static ngx_uint_t
+mcds_site_may(ngx_str_t *text, ngx_str_t *key, ngx_uint_t prefix,
+    ngx_uint_t exact)
+{
+    if (exact) {
+        return !prefix && ngx_mcds_same(text, key);
+    }
+
+    return mcds_site_fits(text->data, text->data + text->len, key->data,
+                          key->data + key->len, prefix);
 }
 
 
@@ -400,8 +450,133 @@ mcds_site_variable(u_char *text, u_char *end)
 ngx_mcds_pool_t *
 mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive)
 {
+    ngx_uint_t        i;
+    mcds_scope_t     *scope;
+    ngx_mcds_pool_t  *pool, *one;
+
+    i = 0;
+    one = NULL;
+
+    while ((scope = mcds_site_block(m, &i, directive))) {
+        pool = mcds_site_block_pool(m, directive, scope);
+
+        if (pool == NULL || (one && one != pool)) {
+            return NULL;
+        }
+
+        one = pool;
+    }
+
+    return one ? one : mcds_site_block_pool(m, directive, directive->scope);
+}
+
+
+ngx_uint_t
+mcds_site_uses(mcds_t *m, mcds_directive_t *directive, ngx_mcds_pool_t *pool)
+{
+    ngx_uint_t        i, uses;
+    mcds_scope_t     *scope;
+    ngx_mcds_pool_t  *used;
+
+    i = 0;
+    uses = 0;
+
+    scope = mcds_site_block(m, &i, directive);
+
+    if (scope == NULL) {
+        scope = directive->scope;
+    }
+
+    do {
+        used = mcds_site_block_pool(m, directive, scope);
+
+        if (used == pool) {
+            return 1;
+        }
+
+        if (used == NULL) {
+            uses = 2;
+        }
+
+    } while ((scope = mcds_site_block(m, &i, directive)));
+
+    return uses;
+}
+
+
+/*
+ * Returns the next block of nginx's configuration, from *i on, that responds to
+ * requests and has or inherits the directive.  *i is advanced.  Returns NULL if
+ * there is none.
+ */
+
+static mcds_scope_t *
+mcds_site_block(mcds_t *m, ngx_uint_t *i, mcds_directive_t *directive)
+{
+    ngx_uint_t     kind;
+    mcds_scope_t  *scope, *level;
+
+    kind = mcds_site_kind(&directive->words[0]);
+
+    if (kind == 0) {
+
+        /* the directive uses the pool of its own block wherever it applies */
+
+        return ((*i)++ == 0) ? directive->scope : NULL;
+    }
+
+    while (*i < m->sites->scopes.nelts) {
+        scope = ((mcds_scope_t **) m->sites->scopes.elts)[(*i)++];
+
+        if (scope->rest) {
+            continue;
+        }
+
+        level = scope;
+
+        while (level && level != directive->scope && !(level->own & kind)) {
+            level = level->parent;
+        }
+
+        if (level == directive->scope) {
+            return scope;
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_uint_t
+mcds_site_kind(ngx_str_t *name)
+{
+    ngx_uint_t  i;
+
+    /*
+     * the kinds of the directives that use the pool of the block that inherits
+     * them; one mcds_counter also replaces the outer mcds_visitor_counter
+     */
+
+    static char  *kinds[] = {
+        "mcds_cache", "mcds_counter mcds_visitor_counter", "mcds_lock",
+        "mcds_array_push", "mcds_table_lookup", NULL
+    };
+
+    for (i = 0; kinds[i]; i++) {
+        if (mcds_site_one_of(kinds[i], name)) {
+            return (ngx_uint_t) 1 << i;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_mcds_pool_t *
+mcds_site_block_pool(mcds_t *m, mcds_directive_t *directive,
+    mcds_scope_t *scope)
+{
     ngx_str_t         *name;
-    mcds_scope_t      *scope;
     ngx_mcds_pool_t  **pool;
 
     name = mcds_site_param(directive, "pool=");
@@ -419,7 +594,7 @@ mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive)
                                directive->words[1].len);
     }
 
-    for (scope = directive->scope; scope; scope = scope->parent) {
+    for ( /* void */ ; scope; scope = scope->parent) {
         if (scope->use.len) {
             return mcds_site_named(m, scope->use.data, scope->use.len);
         }
