@@ -46,6 +46,14 @@ http {
                 mcds_cache_key "default $mcds_cache_key";
                 proxy_pass http://127.0.0.1:%%PORT_o%%;
             }
+            location =/uri/word {
+                mcds_cache_key "word $uri";
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
+            location ^~/uri/first/ {
+                mcds_cache_key "first $uri";
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
         }
         location /kind/ {
             mcds_cache_key "$mcds_cache_key $kind";
@@ -142,6 +150,8 @@ purged('localhost', $h->port(), @$_)
         ['/uri/arg/3?ID=7&id=8', '/uri/arg/3: 7'],
         ['/uri/arg/4?i=1', '/uri/arg/4: '],
         ['/uri/exact', "default $at/uri/exact"],
+        ['/uri/word', 'word /uri/word'],
+        ['/uri/first/1', 'first /uri/first/1'],
         ['/sorted/not/1?b=1&a=2', "not sorted $at/sorted/not/1?b=1&a=2"];
 
 # an "if" of a server answers nothing, and a block of a location nothing that a

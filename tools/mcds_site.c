@@ -352,12 +352,14 @@ mcds_site_enter(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *parent)
 
 /*
  * stores the prefix or the exact URI of a location{} in nginx's configuration;
- * none if it is a regular expression; other blocks are parts of a location{}
+ * none if it is a regular expression; other blocks are parts of a location{}.
+ * As in nginx, a modifier may be a part of the URI's word: "=/uri".
  */
 
 static void
 mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope)
 {
+    size_t       skip;
     ngx_str_t   *word;
     ngx_uint_t   n;
 
@@ -373,8 +375,19 @@ mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope)
         scope->location = word[2];
         scope->exact = mcds_is(&word[1], "=");
 
-    } else if (n == 2) {
+    } else if (n == 2 && word[1].data[0] != '~') {
         scope->location = word[1];
+        scope->exact = (word[1].data[0] == '=');
+
+        skip = scope->exact ? 1
+                            : ngx_strncmp(word[1].data, "^~", 2) == 0 ? 2 : 0;
+
+        scope->location.data += skip;
+        scope->location.len -= skip;
+    }
+
+    if (mcds_is(&scope->location, "/") && !scope->exact) {
+        scope->parent->rest = 1;
     }
 }
 
@@ -382,11 +395,9 @@ mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope)
 static ngx_uint_t
 mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent)
 {
-    ngx_str_t   *word;
-    ngx_uint_t   n;
+    ngx_str_t  *word;
 
     word = cf->args->elts;
-    n = cf->args->nelts;
 
     switch (parent->level) {
 
@@ -406,13 +417,6 @@ mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent)
     case MCDS_LEVEL_LOCATION:
 
         if (mcds_is(&word[0], "location")) {
-
-            if (mcds_is(&word[n - 1], "/")
-                && (n == 2 || mcds_is(&word[1], "^~")))
-            {
-                parent->rest = 1;
-            }
-
             return MCDS_LEVEL_LOCATION;
         }
 
