@@ -38,6 +38,7 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         mcds_cache on;
+        location = /m { mcds_cache off; mcds_status format=prometheus; }
         location /mcds { mcds_cache off; mcds_status; }
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
     }
@@ -74,6 +75,8 @@ my $w = $mcds->start('watch');
 ok(wait_for(sub { grep { m{^requests/s} } $w->lines() }), 'without a terminal');
 is($w->stop(), 0, 'until it is interrupted');
 
+my $conf = Test::Mcds::Tool::slurp($a->dir() . '/nginx.conf');
+
 # pages and counters share what evicts
 
 $full->set("page$_", 'x' x 100_000) for 1 .. 200;
@@ -90,6 +93,16 @@ $r = Test::Mcds::Tool->new($t, '-c', $file)->run('status');
 is($r->{code}, 1, 'but not with counters');
 like($r->{out}, qr{has evicted \d+ items.*\n +see docs/operations\.md},
     'which is said, and where it is explained');
+
+# metrics are no JSON: where there is nothing else, nothing is known of nginx
+
+$file = $t->write_file('s.conf', $conf =~ s/location \/mcds .*//r);
+$r = Test::Mcds::Tool->new($t, '-c', $file)->run('status');
+is($r->{code}, 0, 'only metrics: healthy') or diag($r->{out});
+like($r->{out}, qr/^nginx: no statistics/m, 'without nginx');
+$r = Test::Mcds::Tool->new($t, '-c', $file)->run('watch', '-n', 1);
+is($r->{code}, 1, 'only metrics: nothing to watch');
+like($r->{err}, qr/has no mcds_status that returns JSON/, 'says so');
 
 # one of two is dead, then nginx
 

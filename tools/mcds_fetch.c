@@ -49,6 +49,7 @@ json_t *
 mcds_fetch(mcds_t *m, char *at)
 {
     json_t            *json;
+    ngx_str_t         *format;
     ngx_uint_t         i;
     mcds_fetch_t       f;
     mcds_directive_t  *directive;
@@ -70,6 +71,12 @@ mcds_fetch(mcds_t *m, char *at)
         if (!mcds_is(&directive[i].words[0], "mcds_status")
             || directive[i].scope->level != MCDS_LEVEL_LOCATION)
         {
+            continue;
+        }
+
+        format = mcds_site_param(&directive[i], "format=");
+
+        if (format && mcds_is(format, "prometheus")) {
             continue;
         }
 

@@ -599,7 +599,7 @@ mcds_watch(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
         if (now == NULL) {
             mcds_error(m, MCDS_NO, "%s", *at ? at : "the configuration has no "
-                       "mcds_status; see "
+                       "mcds_status that returns JSON; see "
                        "docs/reference/status.md#mcds_status");
 
             if (shown == 0) {
