@@ -197,6 +197,19 @@ http_request($one->port(), '/list', method => 'POST', body => '{"three":3}',
 is($two->get('/list')->body =~ s/\s//gr,
     '["one","t\"wo\n\u001B[31m",{"three":3}]', 'nginx has them')
     or diag($two->get('/list')->body);
+for (['table', 'list', 'nothing', 0], ['table', 'list', '--values', 'nothing',
+    0], ['table', 'get', 'bans', 'nobody', 1], ['array', 'list', 'nothing', 0])
+{
+    my @command = @$_;
+    my $code = pop @command;
+    my $r = $mcds->run(@command);
+
+    is($r->{out}, '', "no line of nothing: @command");
+    is($r->{code}, $code, "its code: @command");
+}
+
+is_deeply($mcds->json('table', 'list', 'nothing'), [], 'which is [] in JSON');
+
 is_deeply($mcds->json('array', 'list', 'list'),
     ['one', "t\"wo\n\e[31m", { three => 3 }], 'and so has mcds');
 unlike($mcds->run('array', 'list', 'list')->{out}, qr/[^\n\x20-\x7e]/,

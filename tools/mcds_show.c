@@ -219,7 +219,13 @@ void
 mcds_show(mcds_t *m, json_t *value)
 {
     if (!m->o.json) {
-        mcds_lines(value, 0);
+
+        /* a list without elements has no lines, as scripts expect */
+
+        if (!json_is_array(value) || json_array_size(value)) {
+            mcds_lines(value, 0);
+        }
+
         json_decref(value);
         return;
     }
