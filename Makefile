@@ -445,7 +445,7 @@ install-tool: tool
 	install -D -m 644 tools/completion/mcds.bash \
 	    "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mcds"
 	install -D -m 644 tools/completion/mcds.zsh \
-	    "$(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_mcds"
+	    "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_mcds"
 
 
 dist:

@@ -173,4 +173,25 @@ SKIP: {
     }
 }
 
+# where zsh looks for it after "make install-tool"
+
+SKIP: {
+    skip 'no zsh or make', 2 if !$t->has('zsh') || !$t->has('make');
+
+    local @ENV{qw/ MAKEFLAGS MFLAGS MAKELEVEL /} = ('', '', '');
+
+    my $to = $t->dir() . '/installed';
+    my $said = $t->run('make', '-C', "$FindBin::Bin/..", '-o', 'tool',
+        'install-tool', "DESTDIR=$to", 'PREFIX=/usr/local',
+        "TOOL=$mcds->{program}");
+
+    my ($installed) = $t->run('find', $to, '-name', '_mcds') =~ m{^(.*)/}m;
+
+    ok($installed, 'installed') or diag($said);
+
+    is(scalar(grep { "$to$_" eq $installed }
+        split /\n/, $t->run('zsh', '-f', '-c', 'print -l $fpath')), 1,
+        'zsh looks there') or diag($installed);
+}
+
 $t->done();
