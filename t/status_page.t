@@ -126,6 +126,55 @@ for (['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
     like($res->header('Content-Type'), qr/^\Q$type\E/, "Accept: $accept");
 }
 
+# a page that was opened with user and password in its address asks without
+# them, as fetch wants it: it adds them itself
+
+SKIP: {
+    skip 'no node', 1 if !$t->has('node');
+
+    my $node = $t->write_file('node.js', <<'EOJ');
+const fs = require('fs');
+const vm = require('vm');
+
+// whatever a script does with the document leads to nothing
+
+const nothing = new Proxy(function () {}, {
+    get: (target, name) => name === Symbol.toPrimitive ? () => ''
+        : name === Symbol.iterator ? function* () {} : nothing,
+    apply: () => nothing, construct: () => nothing, set: () => true,
+});
+
+const elements = {};
+const element = (id) => elements[id] || (elements[id] = new Proxy({}, {
+    get: (target, name) => name in target ? target[name] : nothing }));
+const document = new Proxy({ getElementById: element, hidden: true }, {
+    get: (target, name) => name in target ? target[name] : nothing });
+
+const context = vm.createContext({ URL, AbortController, setTimeout,
+    clearTimeout, document, ResizeObserver: nothing,
+    location: new URL('http://joe:secret@a.test:8080/status?token=t#x'),
+    fetch: async (url) => {
+        new Request(url);
+        console.log(String(url));
+        return { ok: false, status: 500 };
+    } });
+
+for (const name of process.argv.slice(2)) {
+    vm.runInContext(fs.readFileSync(name, 'utf8'), context, name);
+}
+
+vm.runInContext("new Host({ name: 'b', uri: '/b' }).ask()", context);
+console.log(String(elements.json.href));
+EOJ
+
+    is(join("\n", sort split /\n/, $t->run('node', $node,
+        map { "$dir/$_" } qw/ parts.js hosts.js page.js /)),
+        "http://a.test:8080/b?format=json\n"
+        . "http://a.test:8080/status?token=t&format=json\n"
+        . 'http://a.test:8080/status?token=t&format=json&memory=1',
+        'no password in what it asks for');
+}
+
 $t->done();
 
 

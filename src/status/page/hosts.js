@@ -14,7 +14,7 @@ class Host {
         Object.assign(this, { name, uri, frames: [], since: Date.now(),
             why: '', busy: false });
 
-        this.url = new URL(uri, location.href);
+        this.url = address(uri);
         this.url.searchParams.set('format', 'json');
     }
 

@@ -694,7 +694,7 @@ function draw() {
 
 // asking
 
-const url = new URL(location.href);
+const url = address(location.href);
 
 url.hash = '';
 url.searchParams.set('format', 'json');

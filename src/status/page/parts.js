@@ -33,6 +33,11 @@ const MARKS = {
 
 const $ = (id) => document.getElementById(id);
 
+// fetch refuses an address with user and password
+
+const address = (uri) => Object.assign(new URL(uri, location.href),
+    { username: '', password: '' });
+
 
 // elements
 
