@@ -5,7 +5,8 @@
 # Once memcached has told a worker that a page is another one by now, of which
 # no copies are kept, the copy of before is gone, from the worker and from the
 # zone of its host: it is not served when memcached does not answer.  Copies of
-# other pages are.
+# other pages are.  The same goes for a page that the host has built anew while
+# memcached does not answer.
 
 use warnings;
 use strict;
@@ -84,7 +85,11 @@ my @kinds = ('gone', 'private', $t->has('mcds vary') ? 'vary' : (),
 my @uris = map { ("/$_/read", "/$_/built") } @kinds;
 push @uris, '/gone/purged';
 
-for my $uri (@uris, '/same') {
+# the host builds the new version when memcached is away
+
+my @down = map { "/$_/down" } @kinds;
+
+for my $uri (@uris, @down, '/same') {
     $one->get($uri);
     page_wait($m, key($uri));
     ok(wait_for(sub { $two->get($uri)->header('X-Cache') eq 'HIT' }),
@@ -117,6 +122,26 @@ for my $uri (@uris) {
         "$uri: without memcached, too");
 }
 
+for my $uri (@down) {
+    my $r = $two->get($uri);
+
+    is($r->header('X-Cache') . ' ' . $r->body(), 'HIT version 1',
+        "$uri: the copy, as nobody knows of another version");
+
+    $r = $two->get($uri, headers => { 'Cache-Control' => 'no-cache' });
+    like($r->body(), qr/^version 2/, "$uri: another version is built");
+
+    like($two->get($uri)->body(), qr/^version 2/, "$uri: and the copy is gone");
+}
+
 is($two->get('/same')->header('X-Cache'), 'HIT', 'another copy is served');
+
+# a new worker has nothing but the copies in the zone
+
+$two->reload();
+
+for my $uri (@uris, @down) {
+    like($two->get($uri)->body(), qr/^version 2/, "$uri: nor in the zone");
+}
 
 $t->done();

@@ -148,6 +148,13 @@ test_forget(void)
 
     ok(!there(0), "forget: without a copy there is nothing to do");
 
+    (void) put(0);
+
+    item_id.cas = 0;
+    ngx_mcds_local_forget(id, &item_id, 1001);
+
+    ok(!there(0), "forget: a page that memcached does not have excludes it");
+
     ngx_free(local);
 }
 

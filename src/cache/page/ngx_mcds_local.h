@@ -231,9 +231,11 @@ void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
 
 /*
  * Drops a page's copy from shared memory (mcds_zone) because memcached has
- * another version of the page, the one with the id item_id.  A copy that was
- * stored there at the time "asked", when memcached was asked, or later, stays:
- * it may be a newer version.
+ * another version of the page, the one with the id item_id; if its CAS is 0,
+ * because a worker has built another version, which memcached could not store.
+ * A copy that was put there at the time "asked", when memcached was asked or
+ * the store of the built page began, or later, stays: it may be a newer
+ * version.
  */
 
 void ngx_mcds_local_forget(u_char *id, ngx_mcds_item_id_t *item_id,

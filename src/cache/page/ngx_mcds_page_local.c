@@ -83,12 +83,7 @@ ngx_mcds_page_drop_all(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id,
 {
     ngx_mcds_page_drop(page);
 
-    /*
-     * only a version that memcached has excludes the copy in shared memory
-     * (mcds_zone), not one that was built here and not stored
-     */
-
-    if (page->local && item_id->cas) {
+    if (page->local) {
         ngx_mcds_local_forget(ngx_mcds_page_id(page), item_id, asked);
     }
 }

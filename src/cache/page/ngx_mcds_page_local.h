@@ -30,7 +30,9 @@
  * asked for the copied page; if the page was purged since then, the zone does
  * not get the copy.  If no copies are kept of this version of the page, for
  * example because it says that the page was deleted, older copies are dropped,
- * see ngx_mcds_page_drop_all(); "asked" is the time when memcached was asked.
+ * see ngx_mcds_page_drop_all(); "asked" is the time when memcached was asked,
+ * or when the store of a built page began, or 0: only the copy in this worker
+ * is dropped.
  */
 
 void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
@@ -40,8 +42,10 @@ void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 /*
  * Drops the copies of a page in this worker and in the shared memory zone
  * (mcds_zone), as memcached has another version of the page, the one with the
- * id item_id.  A copy that the zone got at the time "asked", when memcached was
- * asked, or later, stays.
+ * id item_id; if its CAS is 0, this worker has built another version, which
+ * memcached could not store.  A copy that the zone got at the time "asked",
+ * when memcached was asked or the store of the built page began, or later,
+ * stays.
  */
 
 void ngx_mcds_page_drop_all(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id,

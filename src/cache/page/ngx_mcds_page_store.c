@@ -238,11 +238,15 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
         if (snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
             ngx_mcds_page_remember(store->page, snapshot);
-
-        } else {
-            ngx_mcds_page_keep(store->page, snapshot, store->purges, 0);
         }
 
+        /*
+         * memcached has not confirmed the page: if no copies are kept of it,
+         * older copies are dropped only if the page was just built
+         */
+
+        ngx_mcds_page_keep(store->page, snapshot, store->purges,
+                           store->building ? store->since : 0);
         break;
     }
 
@@ -393,9 +397,10 @@ void
 ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 {
     ngx_uint_t            told;
-    ngx_mcds_snapshot_t  *snapshot;
     ngx_mcds_page_t      *page;
     ngx_mcds_store_t     *store;
+    ngx_mcds_item_id_t    none;
+    ngx_mcds_snapshot_t  *snapshot;
 
     store = data;
     page = store->page;
@@ -423,6 +428,17 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 
         } else {
             ngx_mcds_snapshot_unref(snapshot);
+        }
+
+        if (store->building && !ngx_mcds_answered(rc)) {
+
+            /*
+             * no copies are kept of the built page, and memcached, which does
+             * not answer, cannot say that it is newer than a copy
+             */
+
+            ngx_memzero(&none, sizeof(ngx_mcds_item_id_t));
+            ngx_mcds_page_drop_all(page, &none, store->since);
         }
 
         ngx_mcds_store_end(store);
