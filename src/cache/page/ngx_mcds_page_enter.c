@@ -43,6 +43,10 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
     page->backoff = enter->backoff;
     page->backoff_max = enter->backoff_max;
 
+    if (waiter->local) {
+        page->local = 1;
+    }
+
     if (ngx_mcds_page_is_idle(page)) {
 
         if (page->held_until
