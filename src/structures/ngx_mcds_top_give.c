@@ -310,7 +310,9 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
  * Stores an item of state->trial zero bytes, at first the maximum size of an
  * item with counts of keys, to find out whether a memcached server accepts this
  * size.  The item has a key of its own: when memcached refuses an item as too
- * large, it deletes the old item that has the same key.
+ * large, it deletes the old item that has the same key.  The item goes to the
+ * server of the slot whose counts are being added, as the server of the item's
+ * own key may be down.
  */
 
 static void
@@ -342,6 +344,7 @@ ngx_mcds_top_try(ngx_mcds_top_t *top)
     req.verb = NGX_MCDS_SET;
     req.key = top->key;
     ngx_str_set(&req.suffix, ":top:size");
+    req.place = ngx_mcds_first(top->pool, &state->update.get) + 1;
     req.value = value;
     req.ttl = 1;
 

@@ -28,6 +28,7 @@ typedef struct {
     ngx_uint_t            verb;
     uint64_t              cas;
     uint32_t              ttl;
+    ngx_uint_t            place;
     char                  key[64];
     ngx_mcds_value_t     *value;
     ngx_mcds_handler_pt   handler;
@@ -109,6 +110,7 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     s->verb = req->verb;
     s->cas = req->cas;
     s->ttl = req->ttl;
+    s->place = req->place;
     s->handler = op->handler;
     s->data = op->data;
     s->value = req->value ? ngx_mcds_value_ref(req->value) : NULL;
@@ -124,6 +126,15 @@ ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op)
 {
     /* void */
+}
+
+
+/* of 7 servers, the one of a slot has the index slot % 7 */
+
+ngx_uint_t
+ngx_mcds_first(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+{
+    return ngx_atoi(req->suffix.data + 5, req->suffix.len - 5) % 7;
 }
 
 
@@ -388,6 +399,8 @@ test_give_large(void)
     ok(is(1, NGX_MCDS_SET, "t:top:size") && sent[1].cas == 0
        && sent[1].value->len == 32 + 100 * 272 && sent[1].ttl == 1,
        "large: tried elsewhere");
+    ok(sent[0].place == 0 && sent[1].place == 120 % 7 + 1,
+       "large: tried on the server of the slot");
     answer(1, NGX_MCDS_OK, NULL);
     answer(2, NGX_MCDS_OK, value);
     ok(is(3, NGX_MCDS_SET, "t:top:120") && in_value(sent[3].value, key) == 90
