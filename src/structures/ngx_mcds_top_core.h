@@ -140,6 +140,11 @@ struct ngx_mcds_top_state_s {
     ngx_mcds_ranked_t      **order;
     ngx_mcds_top_list_t      list;
 
+    unsigned                 held:1;       /* the last attempt to add the counts
+                                              "old" to memcached has failed: the
+                                              counts "current", which may have
+                                              another server, are added next */
+
     unsigned                 listed:1;
     unsigned                 answered:1;   /* a memcached server has replied to
                                               the present attempt to read the

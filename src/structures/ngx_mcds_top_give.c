@@ -157,7 +157,7 @@ ngx_mcds_top_give_handler(ngx_event_t *ev)
         return;
     }
 
-    if (state->old) {
+    if (state->old && !(state->held && state->current)) {
         state->flying = state->old;
         state->flying_slot = state->old_slot;
         state->old = NULL;
@@ -170,6 +170,8 @@ ngx_mcds_top_give_handler(ngx_event_t *ev)
     } else {
         return;
     }
+
+    state->held = 0;
 
     ngx_mcds_top_give(top);
 }
@@ -503,12 +505,18 @@ ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason)
         state->current = flying;
         state->current_slot = state->flying_slot;
 
-    } else if (state->old == NULL) {
-        state->old = flying;
-        state->old_slot = state->flying_slot;
+    } else if (state->old && state->old_slot >= state->flying_slot) {
+        ngx_mcds_top_lose(top, flying, reason);
 
     } else {
-        ngx_mcds_top_lose(top, flying, reason);
+
+        if (state->old) {
+            ngx_mcds_top_lose(top, state->old, "there is no room for more");
+        }
+
+        state->old = flying;
+        state->old_slot = state->flying_slot;
+        state->held = 1;
     }
 
     ngx_mcds_top_given(top);

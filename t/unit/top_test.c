@@ -45,6 +45,7 @@ static void test_give_failed(void);
 static void test_give_unknown(void);
 static void test_give_large(void);
 static void test_give_slots(void);
+static void test_give_held(void);
 static void test_give_exiting(void);
 static void test_keys(void);
 static void test_read(void);
@@ -166,6 +167,7 @@ main(void)
     test_give_unknown();
     test_give_large();
     test_give_slots();
+    test_give_held();
     test_give_exiting();
     test_keys();
     test_read();
@@ -509,6 +511,58 @@ test_give_slots(void)
     answer(0, NGX_MCDS_NOT_FOUND, NULL);
     ok(nsent == 1 && top.state->flying == NULL,
        "slots: nor stored for ever");
+}
+
+
+/*
+ * The server of slot 120 is down, that of slot 121 is not: the counts of slot
+ * 121 do not wait until those of slot 120 are stored or dropped.
+ */
+
+static void
+test_give_held(void)
+{
+    start(1209);
+
+    count("/a", 1);
+    pass(1000);                   /* the clock is at 1210 */
+    count("/b", 2);
+    pass(4000);
+    answer(0, NGX_MCDS_DOWN, NULL);
+
+    pass(5000);                   /* at 1219 */
+    ok(nsent == 2 && is(1, NGX_MCDS_GET, "t:top:121"),
+       "held: the present slot after a failure of the old one");
+    answer(1, NGX_MCDS_NOT_FOUND, NULL);
+    answer(2, NGX_MCDS_OK, NULL);
+    ok(in_value(sent[2].value, "/b") == 2 && top.state->old_slot == 120,
+       "held: stored, and the old one is kept");
+
+    pass(5000);                   /* at 1224 */
+    ok(nsent == 4 && is(3, NGX_MCDS_GET, "t:top:120"),
+       "held: the old one again, when nothing else is there");
+    count("/c", 3);
+    answer(3, NGX_MCDS_DOWN, NULL);
+
+    pass(5000);                   /* at 1229 */
+    ok(nsent == 5 && is(4, NGX_MCDS_GET, "t:top:122"),
+       "held: and so on");
+
+    /* slot 122 ends before the command for its counts fails, too */
+
+    pass(1000);
+    count("/d", 4);
+    answer(4, NGX_MCDS_DOWN, NULL);
+    ok(top.state->old && top.state->old_slot == 122
+       && top.state->current && top.state->current_slot == 123,
+       "held: the counts of the later slot are kept");
+
+    pass(5000);
+    answer(5, NGX_MCDS_NOT_FOUND, NULL);
+    answer(6, NGX_MCDS_OK, NULL);
+    pass(5000);
+    ok(nsent == 8 && is(5, NGX_MCDS_GET, "t:top:123")
+       && is(7, NGX_MCDS_GET, "t:top:122"), "held: and sent in turn");
 }
 
 
