@@ -159,6 +159,22 @@ ngx_mcds_conn_send(ngx_mcds_conn_t *conn)
 
         if (conn->out == NULL) {
             conn->last = NULL;
+
+#if (NGX_SSL)
+
+        } else if (c->ssl && conn->out == &conn->last->chain) {
+
+            /*
+             * OpenSSL may have made a record of the commands in this block, and
+             * reports them as sent only together with all that the block has at
+             * the next attempt: the block gets no more commands, so that none
+             * counts as unsent when the server has it
+             */
+
+            conn->last->buf.end = conn->last->buf.last;
+
+#endif
+
         }
     }
 
