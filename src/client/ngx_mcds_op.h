@@ -102,6 +102,10 @@ typedef struct {
 
     unsigned              update:1;     /* INCR and DECR do not create a missing
                                            counter: the result is NOT_FOUND */
+    unsigned              rising:1;     /* INCR whose number must only exceed
+                                           all earlier ones, not count: on
+                                           replicas, each server is raised to
+                                           the largest number at once */
     unsigned              by_key:1;     /* "key" alone chooses the server;
                                            otherwise "key" and "suffix" do */
     unsigned              bulk:1;       /* a large reply is expected: use the

@@ -422,6 +422,9 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
  * the flag req.update creates no counter.  A counter that expires is not
  * raised: it may have expired on one server, and live a moment longer on
  * another.
+ *
+ * A counter whose numbers must only rise (req.rising) is raised at once, even
+ * if it expires: that increments under way come on top does no harm.
  */
 
 static void
@@ -429,6 +432,19 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
 {
     ngx_uint_t       i;
     ngx_mcds_leg_t  *leg, *high;
+
+    if (group->req.rising) {
+
+        for (i = 0; i < group->n; i++) {
+            leg = &group->legs[i];
+
+            if (leg->has_number && leg->number < largest) {
+                ngx_mcds_replica_recall(group, leg, largest);
+            }
+        }
+
+        return;
+    }
 
     if ((group->req.verb != NGX_MCDS_INCR && group->req.verb != NGX_MCDS_DECR)
         || (group->req.ttl && group->req.ttl <= NGX_MCDS_MAX_TTL))
@@ -468,9 +484,11 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
 
 
 /*
- * Adds to a counter on one replica (leg) the difference up to "largest".
- * All replicas had lost this counter and have created it anew: "largest" is the
- * number that the caller knew before, plus the increment of this operation.
+ * Adds to a counter on one replica (leg) the difference up to "largest": a
+ * number that another replica has, if the counter's numbers must only rise
+ * (req.rising); otherwise, as all replicas had lost this counter and have
+ * created it anew, the number that the caller knew before, plus the increment
+ * of this operation.
  */
 
 static void

@@ -34,7 +34,8 @@
  *
  * A counter without expiry that a server has created anew, because the server
  * came back empty, is raised by the difference to the other servers; this is
- * done a while later, so that no increment counts twice.
+ * done a while later, so that no increment counts twice.  A counter marked
+ * "rising" (of the owners of a lock) is raised at once, even if it expires.
  */
 
 

@@ -601,6 +601,7 @@ ngx_mcds_lock_count(ngx_mcds_lock_t *lock)
     req.ttl = NGX_MCDS_LOCK_FENCE_TTL;
     req.initial = ngx_mcds_lock_first(now, ngx_mcds_lock_seen);
     req.delta = 1;
+    req.rising = 1;
 
     lock->step = NGX_MCDS_LOCK_COUNTING;
     lock->op.handler = ngx_mcds_lock_counted;
