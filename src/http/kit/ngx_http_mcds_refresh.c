@@ -672,6 +672,15 @@ ngx_http_mcds_refresh_event_handler(ngx_event_t *ev)
     if (ev->write) {
         r->write_event_handler(r);
 
+    } else if (ev->timedout) {
+
+        /*
+         * the lingering_timeout of a POST of mcds itself, which has the flag
+         * discard_body: there is no client whose body could come too late
+         */
+
+        ev->timedout = 0;
+
     } else {
         r->read_event_handler(r);
     }
