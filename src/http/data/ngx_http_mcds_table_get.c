@@ -70,7 +70,8 @@ static ngx_int_t ngx_http_mcds_get_add(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_get_start(ngx_http_request_t *r,
     ngx_http_mcds_got_t *got);
 static ngx_uint_t ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx,
-    ngx_http_mcds_get_t *get, ngx_str_t *table, ngx_str_t *key);
+    ngx_http_mcds_get_t *get, ngx_mcds_pool_t *pool, ngx_str_t *table,
+    ngx_str_t *key);
 static ngx_int_t ngx_http_mcds_get_set(ngx_http_request_t *r,
     ngx_http_mcds_get_t *get, ngx_str_t *value);
 static void ngx_http_mcds_get_found(void *data, ngx_uint_t rc,
@@ -418,7 +419,7 @@ ngx_http_mcds_get_add(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (ngx_http_mcds_get_done(ctx, get, &name, &key)) {
+    if (ngx_http_mcds_get_done(ctx, get, dcf->pool, &name, &key)) {
         return NGX_OK;
     }
 
@@ -502,12 +503,12 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
 /*
  * 1 if the request has already done this lookup in a table: a location inherits
  * the lookups of its server, which run again in the location's rewrite phase,
- * perhaps with another key.
+ * perhaps with another key, or in the pool of the location's own mcds_use.
  */
 
 static ngx_uint_t
 ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_get_t *get,
-    ngx_str_t *table, ngx_str_t *key)
+    ngx_mcds_pool_t *pool, ngx_str_t *table, ngx_str_t *key)
 {
     ngx_uint_t            i;
     ngx_list_part_t      *part;
@@ -527,6 +528,7 @@ ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_get_t *get,
 
     return last
            && last->get == get
+           && last->pool == pool
            && last->table.len == table->len
            && ngx_memcmp(last->table.data, table->data, table->len) == 0
            && last->key.len == key->len
