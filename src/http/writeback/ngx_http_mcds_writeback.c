@@ -561,6 +561,17 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
 
     ngx_mcds_outbox_ack(ngx_mcds_outbox, account, wb->posted);
 
+    if (!ngx_mcds_outbox_own(ngx_mcds_outbox, account)) {
+
+        /*
+         * this worker has not run for so long that another worker posts the
+         * counts for the location of mcds_counter_writeback now, and may be
+         * about to make the next batch
+         */
+
+        return;
+    }
+
     if (ngx_exiting && ngx_http_mcds_writeback_newer(wb) && !wb->late) {
 
         /*
@@ -610,6 +621,21 @@ ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
 
     account = wb->account;
 
+    if (wb->late) {
+        wb->late = 2;
+    }
+
+    if (account->owner != ngx_pid) {
+
+        /*
+         * this worker has not run for so long that another worker posts the
+         * counts for the location of mcds_counter_writeback, or has posted
+         * them: a failed POST of this worker delays no POST of the other one
+         */
+
+        return;
+    }
+
     if (account->delay == 0) {
         *ngx_sprintf(answer, "answered %ui", status) = '\0';
 
@@ -617,10 +643,6 @@ ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
                       "\"mcds_counter_writeback %V\" %s, it is tried again "
                       "until it answers 2xx", &wb->uri,
                       status ? (char *) answer : "did not answer");
-    }
-
-    if (wb->late) {
-        wb->late = 2;
     }
 
     last = wb->exiting ? NGX_HTTP_MCDS_WRITEBACK_TICK
