@@ -59,7 +59,6 @@ static ngx_int_t ngx_http_mcds_instead(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_header_pass(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_header_withdraw(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_mcds_targeted(ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_filter_init(ngx_conf_t *cf);
@@ -355,7 +354,7 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
 
         for (i = 0; i < part->nelts; i++) {
             if (ngx_http_mcds_header_in(ngx_http_mcds_of_page, &h[i].key)
-                || ngx_http_mcds_targeted(&h[i].key))
+                || ngx_http_mcds_header_targeted(&h[i].key))
             {
                 h[i].hash = 0;
             }
@@ -371,24 +370,6 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
      */
 
     ngx_memzero(&out->cache_control, sizeof(out->cache_control));
-}
-
-
-/*
- * returns 1 if the header is a Cache-Control for some caches only, RFC 9213:
- * its name ends with "-Cache-Control", as that of CDN-Cache-Control does
- */
-
-static ngx_uint_t
-ngx_http_mcds_targeted(ngx_str_t *name)
-{
-    size_t  len;
-
-    len = sizeof("-Cache-Control") - 1;
-
-    return name->len > len
-           && ngx_mcds_is_name(name->data + name->len - len,
-                               (u_char *) "-Cache-Control", len);
 }
 
 
@@ -575,6 +556,16 @@ ngx_http_mcds_hold_back_handler(void *data)
     ngx_http_upstream_t  *u;
 
     r = ctx->task->request;
+
+    if (r->post_action) {
+
+        /*
+         * the client has left, and nginx has led the request to its
+         * "post_action": the data that was held back is not sent any more
+         */
+        return;
+    }
+
     u = r->upstream;
     c = r->connection;
 

@@ -126,6 +126,20 @@ ngx_http_mcds_stream_handler(void *data)
     }
 
     r = ctx->task->request;
+
+    if (r->post_action) {
+
+        /*
+         * the client has left, and nginx has led the request to its
+         * "post_action": the request must not be finalized for the page
+         */
+
+        ctx->streaming = 0;
+        ngx_http_mcds_stream_end(ctx);
+
+        return;
+    }
+
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);

@@ -158,6 +158,19 @@ ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name)
 
 
 ngx_uint_t
+ngx_http_mcds_header_targeted(ngx_str_t *name)
+{
+    size_t  len;
+
+    len = sizeof("-Cache-Control") - 1;
+
+    return name->len > len
+           && ngx_mcds_is_name(name->data + name->len - len,
+                               (u_char *) "-Cache-Control", len);
+}
+
+
+ngx_uint_t
 ngx_http_mcds_header_only_if_cached(ngx_table_elt_t *h)
 {
     ngx_mcds_cache_control_t  cc;

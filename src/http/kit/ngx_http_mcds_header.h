@@ -69,6 +69,13 @@ ngx_int_t ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status,
 
 ngx_uint_t ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name);
 
+/*
+ * 1 if the header is a Cache-Control for some caches only, RFC 9213: its name
+ * ends with "-Cache-Control", as that of CDN-Cache-Control does
+ */
+
+ngx_uint_t ngx_http_mcds_header_targeted(ngx_str_t *name);
+
 
 /*
  * 1 if the header of a request is a line of Cache-Control with only-if-cached,

@@ -100,6 +100,7 @@ static ngx_int_t ngx_http_mcds_follow_head(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_follow_after(ngx_http_request_t *r,
     ngx_str_t *after);
 static void ngx_http_mcds_follow_cleanup(void *data);
+static void ngx_http_mcds_follow_leave(ngx_http_mcds_follow_t *follow);
 static void ngx_http_mcds_follow_unqueue(ngx_http_mcds_follow_t *follow);
 static void ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
     ngx_mcds_log_batch_t *batch);
@@ -288,12 +289,7 @@ ngx_http_mcds_follow_cleanup(void *data)
 {
     ngx_http_mcds_follow_t *follow = data;
 
-    ngx_mcds_log_leave(&follow->follower);
-
-    if (follow->read) {
-        ngx_mcds_log_cancel(follow->read);
-    }
-
+    ngx_http_mcds_follow_leave(follow);
     ngx_http_mcds_follow_unqueue(follow);
 
     if (follow->known) {
@@ -301,6 +297,24 @@ ngx_http_mcds_follow_cleanup(void *data)
     }
 
     ngx_http_mcds_log_out_free(&follow->out);
+}
+
+
+/*
+ * Ends the reads of log lines for a client.  This is done before the request is
+ * freed, too: nginx may keep the request until a slow client has got all of the
+ * response, or lead it to its "post_action".
+ */
+
+static void
+ngx_http_mcds_follow_leave(ngx_http_mcds_follow_t *follow)
+{
+    ngx_mcds_log_leave(&follow->follower);
+
+    if (follow->read) {
+        ngx_mcds_log_cancel(follow->read);
+        follow->read = NULL;
+    }
 }
 
 
@@ -324,6 +338,19 @@ ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
     ngx_http_request_t  *r;
 
     r = follow->request;
+
+    if (r->post_action) {
+
+        /*
+         * the client has left, and nginx has led the request to its
+         * "post_action": the request must not be finalized for the log
+         */
+
+        ngx_http_mcds_follow_leave(follow);
+
+        return;
+    }
+
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
@@ -336,19 +363,7 @@ ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
     }
 
     if (result != NGX_OK) {
-        ngx_mcds_log_leave(&follow->follower);
-
-        if (follow->read) {
-
-            /*
-             * the read of older log lines is canceled now, since nginx may keep
-             * the request until a slow client has got all of the response
-             */
-
-            ngx_mcds_log_cancel(follow->read);
-            follow->read = NULL;
-        }
-
+        ngx_http_mcds_follow_leave(follow);
         ngx_http_finalize_request(r, (result == NGX_DONE)
                                      ? ngx_http_send_special(r, NGX_HTTP_LAST)
                                      : NGX_ERROR);
@@ -490,11 +505,17 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
     ngx_http_request_t  *r;
 
     r = follow->request;
+
+    follow->read = NULL;
+
+    if (r->post_action) {
+        ngx_http_mcds_follow_leave(follow);
+        return;
+    }
+
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
-
-    follow->read = NULL;
 
     if (rc != NGX_MCDS_OK) {
         ngx_http_mcds_stat_failed(follow->log->log.stat, rc);
@@ -525,7 +546,7 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
     }
 
     if (result != NGX_OK) {
-        ngx_mcds_log_leave(&follow->follower);
+        ngx_http_mcds_follow_leave(follow);
         ngx_http_finalize_request(r, NGX_ERROR);
     }
 
@@ -892,7 +913,7 @@ ngx_http_mcds_follow_writer(ngx_http_request_t *r)
                       "client timed out");
         r->connection->timedout = 1;
 
-        ngx_mcds_log_leave(&follow->follower);
+        ngx_http_mcds_follow_leave(follow);
         ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
         return;
     }
@@ -912,7 +933,7 @@ ngx_http_mcds_follow_writer(ngx_http_request_t *r)
      */
 
     if (wev->error || ngx_http_mcds_log_out_flush(&follow->out) != NGX_OK) {
-        ngx_mcds_log_leave(&follow->follower);
+        ngx_http_mcds_follow_leave(follow);
         ngx_http_finalize_request(r, NGX_ERROR);
     }
 }
