@@ -66,6 +66,11 @@ http {
             mcds_counter_api prefix=n:;
             post_action /plain;
         }
+        location /locks/ {
+            mcds_lock_api    ttl=10m max_ttl=10m;
+            mcds_api_methods POST;
+            post_action      /plain;
+        }
         location = /plain {
             internal;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -163,6 +168,22 @@ ok(logged('/numbers/?key=x whole'), 'numbers: and is answered');
 is($o->count('/plain'), 1, 'numbers: post_action is sent once');
 
 
+# ... or for a lock, which nobody would own
+
+begin();
+$o->hold_path('/plain');
+$m->freeze();
+leave('/locks/x', method => 'POST', body => '{}',
+    headers => { 'Content-Type' => 'application/json' });
+ok($o->wait_requests(1, '/plain'), 'locks: post_action is sent');
+$m->cont();
+ok(wait_for(sub { defined $m->get('x:fence') }), 'locks: it is granted');
+ok(wait_for(sub { !defined $m->get('x') }, 5), 'locks: and released');
+$o->release('/plain');
+ok(logged('/locks/x whole'), 'locks: post_action is answered');
+is($o->count('/plain'), 1, 'locks: post_action is sent once');
+
+
 # a client that leaves with its response, while post_action waits
 
 for ([counter => '/counts'], [lock => '/done']) {
@@ -192,9 +213,9 @@ sub begin { $o->mark() }
 # a request that was read before another one is answered waits by now
 
 sub ask {
-    my ($uri) = @_;
+    my ($uri, @o) = @_;
 
-    my $p = start_get($h->port(), $uri);
+    my $p = start_get($h->port(), $uri, @o);
 
     $h->get('/next') for 1 .. 3;
 
@@ -203,9 +224,9 @@ sub ask {
 
 
 sub leave {
-    my ($uri) = @_;
+    my ($uri, @o) = @_;
 
-    my $p = ask($uri);
+    my $p = ask($uri, @o);
     my $n = gone();
 
     $p->close();

@@ -441,7 +441,16 @@ ngx_http_mcds_lock_api_acquired(void *data, ngx_mcds_lock_t *lock,
     ngx_mcds_stat_time(lr->stat, NGX_MCDS_STAT_LOCK_TIME,
                        ngx_current_msec - lr->start);
 
-    if (status == NGX_MCDS_LOCK_HELD) {
+    if (status == NGX_MCDS_LOCK_HELD && ngx_http_mcds_is_left(&lr->res.park)) {
+
+        /*
+         * the client has left, and nginx has led the request to its
+         * "post_action": nobody would learn that the client owns the lock
+         */
+
+        ngx_mcds_lock_release(lock);
+
+    } else if (status == NGX_MCDS_LOCK_HELD) {
         lr->left = ngx_mcds_ttl_sure(ngx_mcds_ttl_lasting(lr->ttl));
 
         ngx_http_mcds_lock_api_keep(lr, ngx_mcds_lock_number(lock),
