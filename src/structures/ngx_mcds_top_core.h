@@ -121,9 +121,11 @@ struct ngx_mcds_top_state_s {
     time_t                   now;          /* when the present attempt to read
                                               the list of the most frequent keys
                                               began */
-    ngx_mcds_topk_t         *ended;        /* sum of the counts of keys in all
-                                              slots (parts of the time window)
-                                              that are not read again */
+    ngx_mcds_topk_t         *ended;        /* for each key, the sum of its
+                                              counts in those slots (parts of
+                                              the list's time window) which are
+                                              over, and are not read from
+                                              memcached again */
     uint64_t                 ended_slot;   /* number of the slot, a part of the
                                               list's time window, in which the
                                               sum "ended" was last computed; 0:

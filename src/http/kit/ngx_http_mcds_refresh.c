@@ -746,8 +746,8 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
 
 
 /*
- * the cleanup handler of a refresh: nginx calls it when it terminates all
- * requests of the connection
+ * the cleanup handler of a refresh, a request that the worker itself has made:
+ * nginx calls it when it terminates all requests of the refresh's connection
  */
 
 static void
