@@ -135,6 +135,20 @@
 
 
 /*
+ * Lets r, a POST of mcds itself, have a body that is longer than
+ * client_max_body_size: nginx does not compare the length of a body that it
+ * discards.  freenginx, which alone defines NGINX_NAME, would send no
+ * Content-Length for such a request; with freenginx, the limit holds.
+ */
+
+#ifdef NGINX_NAME
+#define ngx_http_mcds_any_length(r)
+#else
+#define ngx_http_mcds_any_length(r)  (r)->discard_body = 1
+#endif
+
+
+/*
  * Two macros for a difference of Angie from nginx: Angie keeps the servers of
  * a resolver as a list, and calls the log handler of a request with other
  * arguments.

@@ -291,13 +291,12 @@ ngx_http_mcds_post_copy(ngx_http_request_t *sr, ngx_http_mcds_post_t *post)
     sr->main->limit_rate_set = 1;
 
     /*
-     * nginx compares the length of a body with client_max_body_size of the
-     * location unless the body is discarded, but this body is not of a client;
-     * ngx_http_mcds_refresh_event_handler() ignores the timer that nginx starts
-     * for a body to be discarded
+     * client_max_body_size of the location is not for this body, which is not
+     * of a client; ngx_http_mcds_refresh_event_handler() ignores the timer that
+     * nginx then starts, as if it discarded the body
      */
 
-    sr->discard_body = 1;
+    ngx_http_mcds_any_length(sr);
 
     sr->loc_conf = post->ctx->loc_conf;
     sr->content_handler = NULL;
