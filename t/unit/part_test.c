@@ -129,7 +129,11 @@ test_bytes(void)
 }
 
 
-/* Parts of a body with a correct checksum and wrong sizes. */
+/*
+ * An item that holds a part of a page's body begins with a header, which has a
+ * checksum and the header's size: an item with a wrong size there is refused,
+ * even if the checksum is right.
+ */
 
 static void
 test_sizes(void)
