@@ -6,6 +6,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include "ngx_mcds.h"
 #include "ngx_mcds_forwarded.h"
 
 
@@ -46,7 +47,6 @@ static ngx_uint_t ngx_mcds_forwarded_is(ngx_str_t *name, ngx_str_t *header);
 static ngx_uint_t ngx_mcds_forwarded_kind(ngx_str_t *name);
 static ngx_uint_t ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
     ngx_mcds_own_t *own);
-static ngx_uint_t ngx_mcds_forwarded_equal(ngx_str_t *value, ngx_str_t *own);
 static ngx_uint_t ngx_mcds_forwarded_pair_kind(ngx_str_t *name);
 static ngx_int_t ngx_mcds_forwarded_pair(ngx_str_t *left,
     ngx_mcds_forwarded_pair_t *pair);
@@ -254,6 +254,12 @@ ngx_mcds_forwarded_differs(ngx_str_t *name, ngx_str_t *value,
 }
 
 
+/*
+ * Returns 1 if the value of a forwarding header, such as X-Forwarded-Host, is
+ * that of the request, also in letter case: an application may answer with the
+ * name of the host as the header has it, or compare a scheme by case.
+ */
+
 static ngx_uint_t
 ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
     ngx_mcds_own_t *own)
@@ -266,14 +272,14 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
     switch (kind) {
 
     case NGX_MCDS_FORWARDED_HOST:
-        return ngx_mcds_forwarded_equal(value, &own->host);
+        return ngx_mcds_same(value, &own->host);
 
     case NGX_MCDS_FORWARDED_SCHEME:
-        return ngx_mcds_forwarded_equal(value, &own->scheme);
+        return ngx_mcds_same(value, &own->scheme);
 
     case NGX_MCDS_FORWARDED_TLS:
-        return ngx_mcds_forwarded_equal(value,
-                         own->scheme.len == sizeof("https") - 1 ? &on : &off);
+        return ngx_mcds_same(value, own->scheme.len == sizeof("https") - 1
+                                    ? &on : &off);
 
     case NGX_MCDS_FORWARDED_PORT:
 
@@ -310,20 +316,6 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
 
 
 /*
- * Returns 1 if the value of a forwarding header, such as X-Forwarded-Host, is
- * that of the request, also in letter case: an application may answer with the
- * name of the host as the header has it, or compare a scheme by case.
- */
-
-static ngx_uint_t
-ngx_mcds_forwarded_equal(ngx_str_t *value, ngx_str_t *own)
-{
-    return value->len == own->len
-           && ngx_memcmp(value->data, own->data, own->len) == 0;
-}
-
-
-/*
  * returns the kind of a pair in the header "Forwarded" by its name;
  * NGX_MCDS_FORWARDED_LIST for addresses, which are not compared
  */
@@ -343,7 +335,7 @@ ngx_mcds_forwarded_pair_kind(ngx_str_t *name)
 
     for (f = kinds; f->name.len; f++) {
         if (f->name.len == name->len
-            && ngx_strncasecmp(f->name.data, name->data, name->len) == 0)
+            && ngx_mcds_is_name(name->data, f->name.data, name->len))
         {
             return f->kind;
         }

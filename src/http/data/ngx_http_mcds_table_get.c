@@ -529,10 +529,8 @@ ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_get_t *get,
     return last
            && last->get == get
            && last->pool == pool
-           && last->table.len == table->len
-           && ngx_memcmp(last->table.data, table->data, table->len) == 0
-           && last->key.len == key->len
-           && ngx_memcmp(last->key.data, key->data, key->len) == 0;
+           && ngx_mcds_same(&last->table, table)
+           && ngx_mcds_same(&last->key, key);
 }
 
 

@@ -232,9 +232,8 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
 
     for (claim = ctx ? ctx->claims : NULL; claim; claim = claim->next) {
 
-        if (claim->pool == llcf->pool && claim->key.len == key.len
-            && ngx_memcmp(claim->key.data, key.data, key.len) == 0)
-        {
+        if (claim->pool == llcf->pool && ngx_mcds_same(&claim->key, &key)) {
+
             if (claim->status == NGX_MCDS_LOCK_UNAVAILABLE
                 && llcf->lock->unavailable != NGX_HTTP_MCDS_LOCK_PASS)
             {
@@ -409,8 +408,7 @@ ngx_http_mcds_lock_same(ngx_http_request_t *r,
         return 0;
     }
 
-    return key.len == claim->key.len
-           && ngx_memcmp(key.data, claim->key.data, key.len) == 0;
+    return ngx_mcds_same(&claim->key, &key);
 }
 
 
