@@ -62,7 +62,7 @@ ngx_mcds_claim_init(void)
 
 
 ngx_int_t
-ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
+ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age, ngx_uint_t at_once,
     ngx_mcds_local_left_t *left)
 {
     ngx_int_t          rc;
@@ -81,6 +81,12 @@ ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
 
     if (claim) {
         rc = ngx_mcds_claim_state(claim, left);
+
+        if (rc == NGX_ABORT
+            && at_once && left->state == NGX_MCDS_LOCAL_FAILED)
+        {
+            rc = NGX_OK;
+        }
 
         if (rc == NGX_OK && left->state == NGX_MCDS_LOCAL_ALONE) {
             rc = NGX_DECLINED;
@@ -301,7 +307,7 @@ ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
         left->state = claim->state;
         left->left = ms;
 
-        return (claim->state == NGX_MCDS_LOCAL_FAILED) ? NGX_ABORT : NGX_OK;
+        return (claim->state == NGX_MCDS_LOCAL_ALONE) ? NGX_OK : NGX_ABORT;
     }
 
     if (ms <= - NGX_MCDS_CLAIM_FORGET) {

@@ -58,17 +58,19 @@ typedef enum {
                                      has no copy for other workers, for example
                                      because the page is large: they build the
                                      page, too */
-    NGX_MCDS_LOCAL_FAILED         /* the build of the page has failed: no
-                                     worker builds the page for a while */
+    NGX_MCDS_LOCAL_FAILED,        /* the build of the page has failed: no
+                                     request with a stale page builds the page
+                                     for a while */
+    NGX_MCDS_LOCAL_TOLD           /* the build of the page has failed, and the
+                                     requests that waited for it fail, too */
 } ngx_mcds_local_e;
 
 
 typedef struct {
     ngx_uint_t           state;        /* how the last build of the page ended,
                                           ngx_mcds_local_e */
-    ngx_uint_t           step;         /* with NGX_MCDS_LOCAL_FAILED: how many
-                                          builds of the page have failed in a
-                                          row */
+    ngx_uint_t           step;         /* after a failed build: how many builds
+                                          of the page have failed in a row */
     ngx_msec_t           left;         /* ms until the outcome of the page's
                                           last build is forgotten */
     uint64_t             build;        /* if another worker has claimed the
@@ -132,20 +134,22 @@ void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key);
 /*
  * Claims the build of the page hold->id among the workers of this host.  The
  * claim is extended until it is released; if the worker hangs, the claim ends
- * after age ms.  Returns:
+ * after age ms.  at_once: the worker claims the build also in the pause after a
+ * failed build, as its request has no stale page, or as it has the page's lock
+ * in memcached.  Returns:
  *
  *   NGX_OK        this worker has the claim; left->step is set if the last
  *                 build has failed
  *   NGX_BUSY      another worker has the claim, see left->build, and is told
  *                 that a worker waits
- *   NGX_ABORT     no worker may build for left->left ms
+ *   NGX_ABORT     the worker may not build for left->left ms
  *   NGX_DECLINED  the worker may build, but without a claim: there is no
  *                 mcds_zone or no room, this worker has the claim already, or
  *                 the last build ended with NGX_MCDS_LOCAL_ALONE
  */
 
 ngx_int_t ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
-    ngx_mcds_local_left_t *left);
+    ngx_uint_t at_once, ngx_mcds_local_left_t *left);
 
 
 /*

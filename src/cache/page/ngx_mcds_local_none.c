@@ -38,7 +38,7 @@ ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key)
 
 
 ngx_int_t
-ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
+ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age, ngx_uint_t at_once,
     ngx_mcds_local_left_t *left)
 {
     return NGX_DECLINED;

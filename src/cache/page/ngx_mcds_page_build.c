@@ -363,7 +363,9 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
         return;
     }
 
-    switch (ngx_mcds_page_claim(page)) {
+    waiter = page->owner ? page->owner : ngx_mcds_page_first_waiter(page);
+
+    switch (ngx_mcds_page_claim(page, !ngx_mcds_page_old(waiter))) {
 
     case NGX_ABORT:
         ngx_mcds_page_release(page);

@@ -112,7 +112,7 @@ ngx_mcds_page_enter_local(ngx_mcds_waiter_t *waiter, uint64_t cas,
     page = waiter->page;
     page->base = cas;
 
-    switch (ngx_mcds_page_claim(page)) {
+    switch (ngx_mcds_page_claim(page, !ngx_mcds_page_old(waiter))) {
 
     case NGX_ABORT:
         ngx_mcds_page_set_idle(page);

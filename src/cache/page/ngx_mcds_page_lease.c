@@ -35,7 +35,7 @@
 
 
 ngx_int_t
-ngx_mcds_page_claim(ngx_mcds_page_t *page)
+ngx_mcds_page_claim(ngx_mcds_page_t *page, ngx_uint_t at_once)
 {
     ngx_int_t              rc;
     ngx_mcds_local_left_t  left;
@@ -62,7 +62,7 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
     page->hold.build = page->awaited;
 
     rc = ngx_mcds_local_claim(&page->hold, ngx_mcds_msec(page->lock_age),
-                              &left);
+                              at_once || page->lease, &left);
 
     switch (rc) {
 
@@ -78,9 +78,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
             /*
              * the shared memory (mcds_zone) says that a worker of this host has
-             * failed to build the page, and that no worker may try again yet;
-             * this worker builds it all the same, as it has the page's lock in
-             * memcached
+             * just failed to build the page; this worker builds it all the
+             * same, as it has the page's lock in memcached
              */
 
             return NGX_OK;
@@ -190,7 +189,8 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
         page->lease = NULL;
     }
 
-    left.state = page->backoff ? NGX_MCDS_LOCAL_FAILED : NGX_MCDS_LOCAL_FREE;
+    left.state = !page->backoff ? NGX_MCDS_LOCAL_FREE
+                 : period ? NGX_MCDS_LOCAL_FAILED : NGX_MCDS_LOCAL_TOLD;
     left.step = page->step;
     left.left = period ? period : NGX_MCDS_TOLD;
 

@@ -18,12 +18,14 @@
 
 
 /*
- * Claims the build of a page among the workers of this host.  NGX_OK: this
- * worker builds; NGX_BUSY: another worker builds; NGX_ABORT: no worker may
- * build for a while.
+ * Claims the build of a page among the workers of this host.  at_once: for a
+ * request that has no stale page, and does not obey the pause after a failed
+ * build.  NGX_OK: this worker builds; NGX_BUSY: another worker builds;
+ * NGX_ABORT: a build has failed, and the request may not begin another one for
+ * a while.
  */
 
-ngx_int_t ngx_mcds_page_claim(ngx_mcds_page_t *page);
+ngx_int_t ngx_mcds_page_claim(ngx_mcds_page_t *page, ngx_uint_t at_once);
 
 
 /* Gives up the lock of a page and the claim to build it, if they are held. */
