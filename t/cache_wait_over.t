@@ -21,6 +21,7 @@ my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
+    return { abort => 0 } if $q->{path} =~ /behind/ && $q->{k} == 2;
     return { headers => ['Cache-Control' => 'max-age=60'
         . ($q->{path} =~ /grace/ ? '' : $q->{path} =~ /long/
         ? ', stale-if-error=1000' : ', stale-if-error=10')] };
@@ -59,6 +60,12 @@ http {
             mcds_cache_grace 1000s;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /grace/behind {
+            mcds_cache_grace 10s;
+            mcds_cache_lock_timeout 20s;
+            mcds_cache_wait 20s;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
     }
 }
 EOT
@@ -66,16 +73,20 @@ EOT
 sub said { return join ' ', $_[0]->status(), $_[0]->header('X-Cache') }
 
 my @uris = ('/error', '/error/long', '/grace', '/grace/long', '/pass');
+my $behind = '/grace/behind';
 my @p;
 
-for my $uri (@uris) {
+for my $uri (@uris, $behind) {
     $h->get($uri);
     page_wait($m, $uri) or die "$uri is not stored\n";
     page_expire($m, $uri, 8_000);
     $o->hold_path($uri);
-    push @p, start_get($h->port(), $uri);
+    push @p, start_get($h->port(), $uri,
+        $uri eq $behind ? (headers => { Range => 'bytes=0-2' }) : ());
     ok($o->wait_requests(2, $uri), "$uri: is being rebuilt");
 }
+
+my $range = pop @p;
 
 my @q = map { start_get($h->port(), $_) } @uris;
 
@@ -92,6 +103,12 @@ is(said($r[1]), '200 STALE timeout', 'stale-if-error is not over');
 is(said($r[2]), '503 EXPIRED timeout', 'mcds_cache_grace is over');
 is(said($r[3]), '200 STALE timeout', 'mcds_cache_grace is not over');
 is(said($r[4]), '200 EXPIRED timeout', 'pass: the response of the origin');
+
+# a build in the background has failed: the request goes to the origin
+
+$o->release($behind);
+is(said(finish($range)), '200 EXPIRED backoff', 'the build has failed');
+is($o->count($behind), 3, 'the origin answers the request');
 
 $o->release($_) for @uris;
 is(said(finish($_)), '200 EXPIRED stale', 'rebuilt') for @p;

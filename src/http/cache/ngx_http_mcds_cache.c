@@ -574,6 +574,7 @@ ngx_http_mcds_cache_in_vain(ngx_http_request_t *r,
     if (ccf->cache_lock_pass
         || (ctx->behind
             && (ctx->outcome == NGX_MCDS_PAGE_ERROR
+                || ctx->waiter.failed
                 || ccf->cache_lock_timeout == 0
                 || ccf->cache_max_waiters == 0)))
     {
