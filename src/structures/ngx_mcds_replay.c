@@ -41,6 +41,7 @@
 
 static ngx_mcds_account_t *ngx_mcds_replay_account(
     ngx_mcds_outbox_t *outbox, ngx_mcds_pool_t *pool, ngx_uint_t generation);
+static ngx_uint_t ngx_mcds_replay_due(ngx_mcds_account_t *account);
 static void ngx_mcds_replay_handler(ngx_event_t *ev);
 static ngx_int_t ngx_mcds_replay_send(ngx_mcds_pool_t *pool,
     ngx_mcds_account_t *account);
@@ -142,6 +143,21 @@ ngx_mcds_replay_account(ngx_mcds_outbox_t *outbox, ngx_mcds_pool_t *pool,
 }
 
 
+/*
+ * Returns 1 if this worker may have to send the unsent changes of a pool's
+ * counters: there are some, and no newer configuration has the pool.  Otherwise
+ * only its workers send the changes, as the pool may have other servers there.
+ */
+
+static ngx_uint_t
+ngx_mcds_replay_due(ngx_mcds_account_t *account)
+{
+    return account
+           && account->generation <= ngx_mcds_replay_generation
+           && ngx_mcds_account_dirty(account);
+}
+
+
 static void
 ngx_mcds_replay_handler(ngx_event_t *ev)
 {
@@ -163,7 +179,7 @@ ngx_mcds_replay_handler(ngx_event_t *ev)
                                           pools[ngx_mcds_replay_pool],
                                           ngx_mcds_replay_generation);
 
-        if (account && ngx_mcds_account_dirty(account)) {
+        if (ngx_mcds_replay_due(account)) {
 
             /*
              * one worker of a host is enough to send the unsent changes of a
@@ -307,7 +323,7 @@ ngx_mcds_replay_next(void)
         for (i = 0; i < ngx_mcds_replay_pools->nelts; i++) {
             account = ngx_mcds_replay_account(ngx_mcds_outbox, pools[i],
                                               ngx_mcds_replay_generation);
-            left |= (account && ngx_mcds_account_dirty(account));
+            left |= ngx_mcds_replay_due(account);
         }
 
         wait = left ? NGX_MCDS_REPLAY_TICK : NGX_MCDS_REPLAY_LOOK;
