@@ -731,7 +731,7 @@ static uint64_t
 ngx_mcds_counter_id(ngx_mcds_counter_t *counter)
 {
     return ngx_mcds_outbox_id(ngx_mcds_outbox, &counter->pool->name,
-                              &counter->key);
+                              &counter->pool->prefix, &counter->key);
 }
 
 

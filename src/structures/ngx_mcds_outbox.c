@@ -234,11 +234,16 @@ done:
 
 uint64_t
 ngx_mcds_outbox_id(ngx_mcds_outbox_t *outbox, ngx_str_t *pool,
-    ngx_str_t *key)
+    ngx_str_t *prefix, ngx_str_t *key)
 {
     uint64_t  id;
 
     id = ngx_mcds_outbox_hash(outbox, 0, pool->data, pool->len);
+
+    if (prefix->len) {
+        id = ngx_mcds_outbox_hash(outbox, id, prefix->data, prefix->len);
+    }
+
     id = ngx_mcds_outbox_hash(outbox, id, key->data, key->len);
 
     return id ? id : 1;

@@ -177,13 +177,13 @@ ngx_mcds_account_t *ngx_mcds_outbox_account(ngx_mcds_outbox_t *outbox,
 
 
 /*
- * Returns the id of a counter, a hash of its pool's name and its key, by which
- * this host finds the counter's last known value in shared memory (the outbox).
- * The id is never 0.
+ * Returns the id of a counter, a hash of its pool's name and prefix and of its
+ * key, by which this host finds the counter's last known value in shared memory
+ * (the outbox).  The id is never 0.
  */
 
 uint64_t ngx_mcds_outbox_id(ngx_mcds_outbox_t *outbox, ngx_str_t *pool,
-    ngx_str_t *key);
+    ngx_str_t *prefix, ngx_str_t *key);
 
 
 /*

@@ -120,16 +120,19 @@ test_size(void)
 static void
 test_known(void)
 {
-    uint64_t   a, b;
+    uint64_t   a, b, c;
     ngx_str_t  pool = ngx_string("pool"), other = ngx_string("other");
-    ngx_str_t  key = ngx_string("key");
+    ngx_str_t  none = ngx_null_string, prefix = ngx_string("k");
+    ngx_str_t  key = ngx_string("key"), rest = ngx_string("ey");
 
     begin(1024 * 1024);
 
-    a = ngx_mcds_outbox_id(outbox, &pool, &key);
-    b = ngx_mcds_outbox_id(outbox, &other, &key);
+    a = ngx_mcds_outbox_id(outbox, &pool, &none, &key);
+    b = ngx_mcds_outbox_id(outbox, &other, &none, &key);
+    c = ngx_mcds_outbox_id(outbox, &pool, &prefix, &rest);
 
     ok(a && b && a != b, "pools have counters of their own");
+    ok(c && c != a && c != b, "and so have prefixes");
     ok(ngx_mcds_outbox_known(outbox, a) == 0, "nothing is known");
 
     ngx_current_msec = 1000000;

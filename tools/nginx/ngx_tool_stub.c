@@ -29,7 +29,8 @@ ngx_debug_point(void)
 
 
 void
-ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
+ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *prefix, ngx_str_t *key,
+    ngx_uint_t forget)
 {
     /* void */
 }

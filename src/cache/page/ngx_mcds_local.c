@@ -75,12 +75,15 @@ ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
 
 
 void
-ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key)
+ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *prefix,
+    ngx_str_t *key)
 {
     ngx_md5_t  md5;
 
     ngx_md5_init(&md5);
     ngx_md5_update(&md5, pool->data, pool->len);
+    ngx_md5_update(&md5, "", 1);
+    ngx_md5_update(&md5, prefix->data, prefix->len);
     ngx_md5_update(&md5, "", 1);
     ngx_md5_update(&md5, key->data, key->len);
     ngx_md5_final(id, &md5);
@@ -220,7 +223,8 @@ ngx_mcds_local_purges(ngx_uint_t place)
 
 
 void
-ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
+ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *prefix, ngx_str_t *key,
+    ngx_uint_t forget)
 {
     u_char                      id[NGX_MCDS_LOCAL_ID];
     ngx_mcds_kept_snapshot_t  **link;
@@ -230,7 +234,7 @@ ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
     }
 
     if (forget) {
-        ngx_mcds_local_id(id, pool, key);
+        ngx_mcds_local_id(id, pool, prefix, key);
 
         ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
 

@@ -125,10 +125,11 @@ ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b)
 
 /*
  * Computes the id of a page in shared memory (mcds_zone), NGX_MCDS_LOCAL_ID
- * bytes, from the name of the pool and the key.
+ * bytes, from the pool's name and prefix and the key.
  */
 
-void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key);
+void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *prefix,
+    ngx_str_t *key);
 
 
 /*
@@ -229,7 +230,7 @@ ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);
  * while memcached does not answer.
  */
 
-void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
+void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *prefix, ngx_str_t *key,
     ngx_uint_t forget);
 
 

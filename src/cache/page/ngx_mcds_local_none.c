@@ -31,7 +31,8 @@ ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
 
 
 void
-ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key)
+ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *prefix,
+    ngx_str_t *key)
 {
     /* void */
 }
@@ -97,7 +98,8 @@ ngx_mcds_local_purges(ngx_uint_t place)
 
 
 void
-ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
+ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *prefix, ngx_str_t *key,
+    ngx_uint_t forget)
 {
     /* void */
 }

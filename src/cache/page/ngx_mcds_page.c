@@ -265,7 +265,8 @@ u_char *
 ngx_mcds_page_id(ngx_mcds_page_t *page)
 {
     if (!page->named) {
-        ngx_mcds_local_id(page->hold.id, &page->pool->name, &page->key);
+        ngx_mcds_local_id(page->hold.id, &page->pool->name,
+                          &page->pool->prefix, &page->key);
         page->named = 1;
     }
 

@@ -320,7 +320,8 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
     if (purge->how != NGX_MCDS_PURGE_RETIRE
         && (purge->handler || rc == NGX_MCDS_OK))
     {
-        ngx_mcds_local_purged(&purge->pool->name, &purge->key,
+        ngx_mcds_local_purged(&purge->pool->name, &purge->pool->prefix,
+                              &purge->key,
                               purge->how == NGX_MCDS_PURGE_DELETE);
     }
 
