@@ -24,6 +24,10 @@ my $m = $t->memcached('m');
 my $a = $t->origin('a', sub {
     my ($a, $q) = @_;
 
+    return { headers => ['X-Accel-Redirect' => '@storage',
+            'X-File' => $q->{path} =~ s/.*(?=\/)//r] }
+        if $q->{path} =~ /gate/;
+
     return { status => $q->{path} =~ /moved/ ? 302 : 503, headers =>
         [Location => "/$q->{headers}{'x-user'}"] };
 });
@@ -56,6 +60,20 @@ http {
             mcds_cache off;
             error_page 302 503 = /files;
             proxy_pass http://127.0.0.1:%%PORT_a%%;
+        }
+        location /off/led/ {
+            mcds_cache off;
+            error_page 302 503 = @led;
+            proxy_pass http://127.0.0.1:%%PORT_a%%;
+        }
+        location @led {
+            mcds_cache off;
+            set $file $upstream_http_location;
+            proxy_pass http://127.0.0.1:%%PORT_a%%/gate$file;
+        }
+        location @storage {
+            set $file $upstream_http_x_file;
+            proxy_pass http://127.0.0.1:%%PORT_s%%$file;
         }
         location @files {
             set $file $upstream_http_location;
@@ -93,7 +111,7 @@ sub ask {
 }
 
 for my $name (sort keys %hosts) {
-    for my $uri (map { ("/off/$_", "/off/uri/$_") } qw/ moved failed /) {
+    for my $uri (map { ("/off$_/moved", "/off$_/failed") } '', '/uri', '/led') {
         is(ask($name, $uri, 'alice'), 'error-page alice',
             "$name: $uri: her own");
         is(ask($name, $uri, 'bob'), 'error-page bob',

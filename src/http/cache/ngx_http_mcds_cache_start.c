@@ -197,13 +197,14 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
      * the request was redirected to an error page, whose content is about the
      * failed request: the cache is not used.  For "error_page =", nginx does
      * not set r->err_status; then the location makes a page, unless an upstream
-     * has responded to the request, or was tried, in a location before.
+     * has responded to the request, or was tried, in a location before; one
+     * with X-Accel-Redirect may have, unless it is the second one.
      */
 
     if (r->err_status
         || (r->upstream
             && ngx_http_mcds_is_error_page(r)
-            && !ngx_http_mcds_is_accel(r)))
+            && (!ngx_http_mcds_is_accel(r) || ngx_http_mcds_is_second(r))))
     {
         return NGX_MCDS_REASON_ERROR_PAGE;
     }

@@ -608,7 +608,8 @@ ngx_http_mcds_task_cleanup(void *data)
 
 /*
  * With "recursive_error_pages on", nginx does not set r->error_page for an
- * error page: an internal request that has had an upstream is taken for one.
+ * error page: an internal request that has had an upstream is taken for one,
+ * unless this upstream, and no other one before, has sent X-Accel-Redirect.
  */
 
 ngx_uint_t
@@ -622,7 +623,29 @@ ngx_http_mcds_is_error_page(ngx_http_request_t *r)
            || (mmcf->recursive
                && r->internal
                && r->upstream
-               && !ngx_http_mcds_is_accel(r));
+               && (!ngx_http_mcds_is_accel(r) || ngx_http_mcds_is_second(r)));
+}
+
+
+ngx_uint_t
+ngx_http_mcds_is_second(ngx_http_request_t *r)
+{
+    ngx_uint_t                  i;
+    ngx_http_upstream_state_t  *state;
+
+    if (r->upstream_states == NULL) {
+        return 0;
+    }
+
+    state = r->upstream_states->elts;
+
+    for (i = 0; i < r->upstream_states->nelts; i++) {
+        if (state[i].peer == NULL) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

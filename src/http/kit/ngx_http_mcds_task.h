@@ -313,5 +313,12 @@ ngx_uint_t ngx_http_mcds_is_error_page(ngx_http_request_t *r);
 
 ngx_uint_t ngx_http_mcds_is_accel(ngx_http_request_t *r);
 
+/*
+ * 1 if nginx has asked another upstream for the request before r->upstream, in
+ * another location: nginx separates the servers of the two by an empty element
+ */
+
+ngx_uint_t ngx_http_mcds_is_second(ngx_http_request_t *r);
+
 
 #endif /* _NGX_HTTP_MCDS_TASK_H_INCLUDED_ */
