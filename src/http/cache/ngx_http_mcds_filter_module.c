@@ -583,6 +583,14 @@ ngx_http_mcds_hold_back_handler(void *data)
     }
 
     if (ngx_http_output_filter(r, NULL) == NGX_ERROR) {
+
+        /* an upstream that nginx ends while it frees r would free r again */
+
+        if (u && u->cleanup) {
+            r->main->count++;
+            (*u->cleanup)(r);
+        }
+
         ngx_http_finalize_request(r, NGX_ERROR);
 
     } else {
