@@ -4,7 +4,8 @@
 
 # mcds_counter_writeback under a small "client_max_body_size", which is for the
 # bodies of clients: a batch that is longer is posted all the same.  Nor does
-# "lingering_timeout" end a POST whose answer takes longer.
+# "lingering_timeout" end a POST whose answer takes longer, even if "error_page"
+# has led it to another location.
 
 use warnings;
 use strict;
@@ -88,6 +89,19 @@ is($h->get("/2/$long")->status(), 200, 'another count');
 ok($o->wait_requests(1, '/other'), 'error_page: its batch is posted');
 is(($o->requests('/other'))[0]{body}, qq([{"key":"/2/$long","delta":1}]\n),
     'error_page: with the whole body');
+
+
+# that location may take a while, too
+
+$o->set('/other', { status => 204, delay => 0.5 });
+$h->get("/slow/$long");
+ok($o->wait_requests(2, '/other'), 'slow error_page: a batch is posted');
+$h->get("/next/$long");
+ok($o->wait_requests(3, '/other'), 'slow error_page: the next one is posted');
+is(join(' ', map { $_->{body} =~ m{"/(\w+)/} } $o->requests('/other')),
+    '2 slow next', 'slow error_page: each batch once');
+ok(wait_for(sub { ($o->requests('/other'))[2]{end} }),
+    'slow error_page: all are answered');
 
 is($h->log_count(qr/tried again/), 0, 'each was accepted');
 

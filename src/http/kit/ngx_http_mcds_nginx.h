@@ -50,6 +50,8 @@
  *     frees no main request whose count is above 0, and runs the handlers in
  *     r->cleanup in the reverse order.
  *   - A subrequest with CLONE takes over phase_handler and content_handler.
+ *   - After r->post_subrequest->handler, ngx_http_finalize_request() sets the
+ *     handlers of c->read and c->write if it sends an error page.
  *   - ngx_ssl_connection_t: variables use "connection" and "session_ctx".
  *   - ngx_proxy_protocol_t: two addresses and, since 1.23.2, tlvs are texts.
  *

@@ -598,6 +598,8 @@ ngx_http_mcds_refresh_run_handler(ngx_event_t *ev)
 
     ref = ev->data;
 
+    ref->connection->read->handler = ngx_http_mcds_refresh_event_handler;
+
     ngx_http_run_posted_requests(ref->connection);
 }
 
@@ -719,14 +721,18 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
     }
 
     /*
-     * the refresh goes on: nginx sends an error page or redirects to one, and
-     * finalizes the request again
+     * The refresh goes on: nginx sends an error page or redirects to one, and
+     * finalizes the request again.  But nginx first gives the connection of the
+     * refresh its own handler for read events, which would end a POST of mcds
+     * itself after the lingering_timeout: the posted event replaces it.
      */
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE
         || rc == NGX_HTTP_CREATED
         || rc == NGX_HTTP_NO_CONTENT)
     {
+        ngx_post_event(&ref->event, &ngx_posted_events);
+
         return rc;
     }
 
