@@ -536,22 +536,26 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
  * Computes the number to which a counter is raised.  Each waiting change (wish)
  * has a base: the number that this host knew when the change was sent.  The
  * result is the largest base plus the sum of the changes with that base: a base
- * does not contain its changes.  The result is not below the number that this
- * host knows now, nor below any waiting change plus its base.  NGX_ERROR: the
- * sum overflows.
+ * does not contain its changes.  The result is not below any waiting change
+ * plus its base.  NGX_ERROR: the sum overflows.
+ *
+ * If no replica has this result yet, the result is also not below the number
+ * that this host knows now.  Once a replica has the result, further changes are
+ * counted on top of it, and are in the number that this host knows now: those
+ * that are still under way to another replica would count twice there, if the
+ * counter was raised to that number.
  */
 
 static ngx_int_t
 ngx_mcds_raise_target(ngx_mcds_raise_t *raise)
 {
-    uint64_t          known, sum, each;
+    uint64_t          known, sum, each, now;
     ngx_queue_t      *q;
     ngx_mcds_wish_t  *wish;
 
     known = 0;
     sum = 0;
-    each = ngx_mcds_outbox ? ngx_mcds_outbox_known(ngx_mcds_outbox, raise->id)
-                           : 0;
+    each = 0;
     raise->judged = 0;
 
     for (q = ngx_queue_head(&raise->wishes);
@@ -575,6 +579,11 @@ ngx_mcds_raise_target(ngx_mcds_raise_t *raise)
     }
 
     raise->target = ngx_max(known + sum, each);
+
+    if (raise->largest < raise->target && ngx_mcds_outbox) {
+        now = ngx_mcds_outbox_known(ngx_mcds_outbox, raise->id);
+        raise->target = ngx_max(raise->target, now);
+    }
 
     return known + sum < known ? NGX_ERROR : NGX_OK;
 }
