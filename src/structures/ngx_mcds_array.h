@@ -317,10 +317,11 @@ ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,
 
 
 /*
- * Returns the end of the part that begins at p, where the lines of a large
- * array are split into parts, items of their own in memcached: after the last
- * LF within NGX_MCDS_ARRAY_PART bytes, or after the first LF if a line is
- * longer; "last" if no more bytes than that are left, or no LF.
+ * The lines of a large array are split into parts, each of which is an item of
+ * its own in memcached.  Returns the end of the part that begins at p: after
+ * the last LF within NGX_MCDS_ARRAY_PART bytes, or, if the first line is longer
+ * than that, after its LF.  Returns "last" if at most NGX_MCDS_ARRAY_PART bytes
+ * are left, or if no LF is left.
  */
 
 u_char *ngx_mcds_array_cut(u_char *p, u_char *last);

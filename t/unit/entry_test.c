@@ -85,7 +85,7 @@ static u_char     layout[] =
     "\xff\xff\xff\xff"                       /* at 56: stale-if-error */
     "\x54\x53\x52\x51"                       /* at 60: ms until the response */
     "\x03\x00\x00\x00"                       /* at 64: size of key */
-    "\x08\x00\x00\x00"                       /* at 68: size of extensions */
+    "\x08\x00\x00\x00"                       /* at 68: size of entry's tags */
     "\x06\x00\x00\x00"                       /* at 72: size of headers */
     "\x05\x00\x00\x00"                       /* at 76: size of body in item */
     "\x00\x00\x00\x00"                       /* at 80: number of parts */

@@ -429,8 +429,9 @@ ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
         if (follow->pause && follow->nbatches == 0) {
 
             /*
-             * no new log line came since the read that failed: the read that
-             * repeats it may return what is written late meanwhile
+             * The failed read of the log is repeated.  As no newer lines wait
+             * for the client yet, the read may end later than before: at the
+             * time before which no more lines can be added to the log.
              */
 
             follow->range.last = ngx_mcds_log_settled(&follow->follower);

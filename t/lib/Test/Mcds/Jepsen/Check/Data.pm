@@ -131,8 +131,10 @@ sub acknowledged {
                 next;
             }
 
-            # both memcached servers came back empty: until all hosts use both
-            # again, some hosts count on one server and some on the other
+            # If both memcached servers came back empty, the time in which
+            # counts may be lost ends later: when all hosts use both servers
+            # again.  Until then, some hosts increment the counter on one server
+            # only, and others on the other server.
 
             my $end = $d->{end} + ($way eq 'twice' ? $found_well : 0);
 
