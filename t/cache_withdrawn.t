@@ -32,6 +32,8 @@ http {
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
     add_header X-Cache $mcds_cache_status always;
     mcds_cache on;
+    mcds_cache_lock_timeout 60s;
+    mcds_cache_lock_age 60s;
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }

@@ -158,14 +158,21 @@ my @uris = map { on_m1($_) } map { ("$_/must", "$_/plain") } '/all', '/signed',
 my $fresh = on_m1('/fresh');
 my $probe = on_m1('/probe');
 
-for my $uri (@uris, $fresh) {
-    $m[1]->delete(key($uri));
-    $_->get($uri) for @hosts;
+my $end;
+
+# (on a busy machine, memcached may be too late to store one of them)
+
+for (1 .. 5) {
+    for my $uri (@uris, $fresh) {
+        $m[1]->delete(key($uri));
+        $_->get($uri) for @hosts;
+    }
+
+    $end = time() + $life + 0.5;
+
+    last if !grep { !page_wait($m[1], key($_), 5) } @uris, $fresh;
 }
 
-my $end = time() + $life + 0.5;
-
-page_wait($m[1], key($_)) for @uris, $fresh;
 $m[1]->freeze();
 
 ok(wait_for(sub {
