@@ -605,6 +605,14 @@ ngx_uint_t ngx_http_mcds_cache_may_rebuild(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
+ * Call this with each response: if r is the subrequest of auth_request, notes
+ * in the request that it is made for that auth_request has asked about the
+ * client.  NGX_OK; NGX_ERROR: out of memory.
+ */
+
+ngx_int_t ngx_http_mcds_cache_asked(ngx_http_request_t *r);
+
+/*
  * Call this when the request has reached the location that responds: applies
  * the rules of this location, and looks up the page again if it has another
  * key or pool here.  NGX_OK: no reply of memcached is to come; otherwise the

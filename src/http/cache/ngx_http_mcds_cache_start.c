@@ -321,6 +321,35 @@ ngx_http_mcds_cache_may_rebuild(ngx_http_request_t *r,
 }
 
 
+/*
+ * error_page may lead a request on before the precontent phase of its location,
+ * because auth_request has denied access, or because a lock is held: then nginx
+ * drops the context of auth_request, by which ngx_http_mcds_auth_asked() knows
+ * that it has asked about the client
+ */
+
+ngx_int_t
+ngx_http_mcds_cache_asked(ngx_http_request_t *r)
+{
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    if (r == r->main || !r->header_only
+        || !ngx_http_mcds_auth_asked(r->parent))
+    {
+        return NGX_OK;
+    }
+
+    ctx = ngx_http_mcds_cache_need(r->parent);
+    if (ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->asked_about = 1;
+
+    return NGX_OK;
+}
+
+
 ngx_int_t
 ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)

@@ -155,6 +155,10 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     ngx_http_mcds_cache_ctx_t   *ctx;
     ngx_http_mcds_cache_conf_t  *ccf;
 
+    if (ngx_http_mcds_cache_asked(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx && ctx->store) {
@@ -183,11 +187,9 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
         rc = ngx_http_mcds_revalidate(r, ctx);
 
-        if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        if (rc == NGX_AGAIN) {
+        if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK
+            || rc == NGX_AGAIN)
+        {
             return NGX_ERROR;
         }
 
@@ -265,8 +267,7 @@ ngx_http_mcds_header_replaced(ngx_http_request_t *r,
 
 /*
  * Replaces the origin's response: sends the stored page if rc is NGX_OK, or
- * status 502 if rc is NGX_HTTP_BAD_GATEWAY.  A background refresh of a page
- * sends nothing.
+ * status 502 if rc is NGX_HTTP_BAD_GATEWAY.  A refresh sends nothing.
  */
 
 static ngx_int_t
