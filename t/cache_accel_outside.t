@@ -25,9 +25,11 @@ my $a = $t->origin('a', sub {
     my ($to) = $q->{path} =~ m{^/\w+/(\w+)/};
 
     return { headers => ['X-Accel-Redirect' => $to eq 'named' ? '@storage'
-            : $to eq 'ignoring' ? '/ignoring' : '/storage',
+            : $to eq 'ignoring' ? '/ignoring'
+            : $to eq 'again' ? '/again/uri/' : '/storage',
         'X-File' => "/$q->{headers}{'x-user'}",
-        split /: /, $q->{headers}{'x-say'} // ''] };
+        $q->{path} =~ m{^/again/} ? ()
+            : split /: /, $q->{headers}{'x-say'} // ''] };
 });
 my $s = $t->origin('s', sub {
     my ($s, $q) = @_;
@@ -49,6 +51,11 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location /off/ {
+            mcds_cache off;
+            proxy_pass http://127.0.0.1:%%PORT_a%%;
+        }
+        location /again/ {
+            internal;
             mcds_cache off;
             proxy_pass http://127.0.0.1:%%PORT_a%%;
         }
@@ -103,6 +110,17 @@ for my $row (['private', 'Cache-Control: private'],
         is(ask($uri, 'alice', $say), "BYPASS $reason alice", "$uri: $say");
         is(ask($uri, 'bob', $say), "BYPASS $reason bob", "$uri: his own");
     }
+}
+
+# what the first of two applications has said is not known any more
+
+for my $row (['vary', 'Vary: X-User'], ['expires', 'X-Accel-Expires: 0'],
+    ['cdn', 'CDN-Cache-Control: private'], ['nothing'])
+{
+    my ($name, $say) = @$row;
+
+    is(ask("/off/again/$name", $_, $say), "BYPASS error-page $_",
+        "two in a row: $name: $_") for qw/ alice bob /;
 }
 
 for my $uri ('/off/uri/login', '/off/named/login') {

@@ -270,7 +270,8 @@ ngx_http_mcds_cache_personal(ngx_http_request_t *r,
 /*
  * Returns 1 if X-Accel-Redirect has led the request to this location, from one
  * with the cache off, and the response with X-Accel-Redirect forbids to store
- * the response of this location: the cache is not used.
+ * the response of this location, or was not the first with X-Accel-Redirect:
+ * the cache is not used.
  */
 
 static ngx_uint_t
@@ -278,6 +279,18 @@ ngx_http_mcds_cache_led(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (!ngx_http_mcds_is_accel(r)) {
         return 0;
+    }
+
+    if (ngx_http_mcds_is_second(r)) {
+
+        /*
+         * two responses with X-Accel-Redirect, one after the other, have led
+         * the request here, and nginx no longer has the headers of the first
+         */
+
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = NGX_MCDS_REASON_ERROR_PAGE;
+        return 1;
     }
 
     ctx->start = ngx_current_msec;
