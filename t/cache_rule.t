@@ -290,6 +290,16 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
+        location /listed/ {
+            mcds_cache_key_args only=page,role;
+            try_files /none /listed.cgi?role=$cookie_role;
+        }
+        location = /listed.cgi {
+            mcds_cache_key_args only=page,role;
+            proxy_set_header X-As $args;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
         location /accel/ { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /inner/ {
             internal;
@@ -511,6 +521,17 @@ for (['/role/1', 'role=admin', 'role=guest'],
     is(got('ways', "$uri?guest", cookie => 'role=guest'),
         "MISS $guest:role=guest", '... a guest');
 }
+
+# an argument of the client that nginx has replaced by the same one: the key
+# must have it
+
+is(got('ways', '/listed/1?role=admin', cookie => 'role=admin'),
+    'MISS role=admin:role=admin', 'the same argument: the admin');
+stored('<ways>http://ways/listed/1?role=admin', $m);
+is(got('ways', '/listed/1?role=guest', cookie => 'role=guest'),
+    'MISS role=guest:role=guest', '... a guest');
+is(got('ways', '/listed/1?role=admin', cookie => 'role=guest'),
+    'MISS role=guest:role=guest', '... a guest with that of the admin');
 
 
 # a purge is of all ways
