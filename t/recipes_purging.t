@@ -3,7 +3,8 @@
 # Copyright (C) mcds authors
 
 # docs/recipes/purging.md: its configuration, and the requests that plugins and
-# libraries send which were made for Varnish or ngx_cache_purge.
+# libraries send which were made for Varnish or ngx_cache_purge; the settings of
+# MediaWiki in all pages of the manual, sent by curl as MediaWiki sends them.
 
 use warnings;
 use strict;
@@ -30,12 +31,14 @@ my %page = (
 );
 my @pages = sort keys %page;
 
+my $root = "$FindBin::Bin/..";
 my $o = $t->origin('o', sub {
     my ($o, $req) = @_;
+
     return { headers => $page{$req->{uri}} // [], body => "$req->{n}\n" };
 });
 
-my ($conf) = fenced("$FindBin::Bin/../docs/recipes/purging.md", 'nginx');
+my ($conf) = fenced("$root/docs/recipes/purging.md", 'nginx');
 
 $conf =~ s/127\.0\.0\.1:11211/127.0.0.1:%%PORT_m%%/ or die;
 $conf =~ s/127\.0\.0\.1:8000/127.0.0.1:%%PORT_o%%/ or die;
@@ -60,6 +63,10 @@ sends('FOSHttpCache, path', [$t->port('8082_a'), '/shop', method => 'PURGE'],
     '/shop');
 sends('FOSHttpCache, nginx', [$a->port(), '/plain', method => 'PURGE'],
     '/plain');
+
+
+mediawiki("docs/$_")
+    for 'recipes/mediawiki.md', 'recipes/purging.md', 'applications.md';
 
 
 # by tags
@@ -150,6 +157,49 @@ sub get {
     my ($host, $uri, %o) = @_;
 
     return $host->get($uri, host => 'www.example.com', %o);
+}
+
+
+# MediaWiki gives each address in $wgCdnServers to libcurl as a proxy, and sends
+# the URLs of pages to it, with the scheme of $wgInternalServer, or without that
+# setting with https, the scheme of the site
+
+sub mediawiki {
+    my ($file) = @_;
+
+    my ($settings) = grep { /wgCdnServers/ } fenced("$root/$file", 'php');
+    my ($proxy) = $settings =~ /\$wgCdnServers = \['([^',]+)'\];/;
+    my ($scheme) = ($settings =~ m{\$wgInternalServer = '(\w+)://}, 'https');
+    my $uri = '/wiki/Main_Page';
+    my @ways = ([], [headers => { 'X-Forwarded-Proto' => 'https' }]);
+    my @old;
+
+    $proxy =~ s/:80$/':' . $a->port()/e;
+
+  SKIP: {
+    skip 'no curl', 2 if !$t->has('curl');
+
+    # the page is built again when it gets its first variant
+
+    wait_for(sub {
+        my @r = map { get($a, $uri, @$_) } @ways, @ways;
+        @old = map { $_->body() } @r;
+        return "@old[0, 1]" eq "@old[2, 3]"
+            && !grep { $_->header('X-Cache') ne 'HIT' } @r;
+    });
+
+    # curl fails if it reaches nobody
+
+    eval {
+        $t->curl('-X', 'PURGE', '--noproxy', '', '-x', $proxy, '-H',
+            'Proxy-Connection: Keep-Alive', "$scheme://www.example.com$uri");
+    };
+
+    for my $i (0, 1) {
+        ok(wait_for(sub { get($a, $uri, @{$ways[$i]})->body() ne $old[$i] },
+            10), "$file: a purge, the page for " . (qw/ http https /)[$i]);
+    }
+  }
 }
 
 

@@ -37,7 +37,7 @@ my $m = $t->memcached('m');
 mkdir "$dir/$_" or die for qw/ data conf www /;
 run('php', "$source/maintenance/install.php", '--dbtype', 'sqlite',
     '--dbpath', "$dir/data", '--confpath', "$dir/conf", '--server',
-    'http://wiki.example.com', '--scriptpath', '', '--pass',
+    'https://wiki.example.com', '--scriptpath', '', '--pass',
     'a long password', 'Wiki', 'Admin');
 run('sh', '-c', "cd $dir/www && ln -s $source/*.php $source/resources"
     . " $source/skins $source/extensions-core . && rm -f LocalSettings.php"
@@ -49,7 +49,7 @@ run('sh', '-c', "cd $dir/www && ln -s $source/*.php $source/resources"
 my ($settings) = grep { /CdnServers/ } fenced($page, 'php');
 my $port = $t->port('a');
 
-$settings =~ s/'127\.0\.0\.1'/'127.0.0.1:$port'/ or die;
+$settings =~ s/'127\.0\.0\.1:80'/'127.0.0.1:$port'/ or die;
 $t->write_file('conf/LocalSettings.php',
     $t->read_file('conf/LocalSettings.php') . $settings
     . "\$wgTmpDirectory = '$dir/data';\n"
@@ -158,6 +158,9 @@ is(http_request($a->port(), '/wiki/Main_Page', method => 'PURGE',
 is(http_request($a->port(), '/wiki/Main_Page', method => 'PURGE',
     host => 'wiki.example.com')->status(), 200, 'a purge of this host');
 like($t->read_file('a/access.log'), qr/"PURGE .*" 200/, 'PURGE in the log');
+like($t->read_file('a/access.log'),
+    qr{"PURGE http://wiki\.example\.com/wiki/Main_Page}, 'of MediaWiki');
+unlike($t->read_file('a/access.log'), qr/"CONNECT/, 'no CONNECT');
 
 stop($fpm);
 $t->allow(qr/access forbidden by rule/);
