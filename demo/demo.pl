@@ -168,6 +168,7 @@ sub quickstart {
     my $load_module = $module eq '' ? '' : "load_module $module;";
 
     change(\$conf, qr/load_module [^;]+;/, $load_module);
+    change(\$conf, qr/# [^\n]+\nuser [^;]+;\n\n/, '');
     change(\$conf, qr/server 127\.0\.0\.1:11211;/,
         "server 127.0.0.1:$memcached;");
     change(\$conf, qr/server 127\.0\.0\.1:8000;/,

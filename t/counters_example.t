@@ -28,6 +28,7 @@ my $conf = slurp("$examples/counters.conf");
 # the example listens on other ports than this test, and so on
 
 $conf =~ s/^load_module .*;/%%GLOBALS%%/m or die;
+$conf =~ s/^user .*;\n//m or die;
 $conf =~ s/^http \{/http {\n%%HTTP%%/m or die;
 $conf =~ s/127\.0\.0\.1:11211;/127.0.0.1:%%PORT_m%%; timeout 5s;/ or die;
 $conf =~ s/listen 80;/listen 127.0.0.1:%%PORT%%;/ or die;

@@ -35,6 +35,18 @@ for my $path ("$root/README.md", glob "$root/docs/{*,*/*}.md") {
 
 $example{s{^\Q$root\E/}{}r} = slurp($_) for glob "$root/conf-examples/*.conf";
 
+# A complete example that is started beside Debian's nginx cannot listen on port
+# 80.  Without "user", it gives the directories of that nginx to "nobody".
+
+for my $name (grep { m{^conf-examples/} } sort keys %example) {
+    my ($file) = $name =~ m{/(.*)};
+
+    like($example{$name},
+        qr{^#.*systemctl stop nginx; nginx -c /path/to/\Q$file\E$}m,
+        "$name: the running nginx is stopped first");
+    like($example{$name}, qr/^user www-data;$/m, "$name: Debian's user");
+}
+
 cmp_ok(scalar keys %example, '>=', 70, 'examples are there');
 
 for my $name (sort keys %example) {

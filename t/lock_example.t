@@ -26,6 +26,7 @@ open my $fh, '<', $path or die "$path: $!\n";
 my $conf = do { local $/; <$fh> };
 
 $conf =~ s/^load_module .*;/%%GLOBALS%%/m or die;
+$conf =~ s/^user .*;\n//m or die;
 $conf =~ s/^http \{/http {\n%%HTTP%%/m or die;
 $conf =~ s/127\.0\.0\.1:11211;/127.0.0.1:%%PORT_m%%;/ or die;
 $conf =~ s/127\.0\.0\.1:8000;/127.0.0.1:%%PORT_o%%;/ or die;

@@ -25,6 +25,7 @@ my $examples = "$FindBin::Bin/../conf-examples";
 my $conf = slurp("$examples/log.conf");
 
 $conf =~ s/^load_module .*;/%%GLOBALS%%/m or die;
+$conf =~ s/^user .*;\n//m or die;
 $conf =~ s/^http \{/http {\n%%HTTP%%/m or die;
 $conf =~ s/127\.0\.0\.1:11211;/127.0.0.1:%%PORT_m%%;/ or die;
 $conf =~ s/listen 80;/listen 127.0.0.1:%%PORT%%;/ or die;

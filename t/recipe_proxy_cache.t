@@ -60,6 +60,7 @@ unlike($old =~ s/^ *#.*//mgr, qr/mcds_(?!module)|was:/,
 
 for ($new, $old) {
     s/^load_module .*;/%%GLOBALS%%/m or die;
+    s/^user .*;\n//m or die;
     s/^http \{/http {\n%%HTTP%%/m or die;
     s/listen 80;/listen 127.0.0.1:%%PORT%%;/ or die;
     s/127\.0\.0\.1:8000;/127.0.0.1:%%PORT_o%%;/ or die;

@@ -50,6 +50,7 @@ my @modules = map { $t->has($_) } 'ngx_http_memc_module.so',
 my $both = 2 == grep { $_ } @modules;
 
 for ($new, $old) {
+    s/^user .*;\n//m or die;
     s/^http \{/http {\n%%HTTP%%/m or die;
     s/listen 80;/listen 127.0.0.1:%%PORT%%;/ or die;
     s/127\.0\.0\.1:8000;/127.0.0.1:%%PORT_o%%;/ or die;
