@@ -54,6 +54,11 @@ my $answer = sub {
 
     $says[0] = 'host' if $says[0] !~ /example\.com/;
 
+    # PHP-FPM does not know which program to run, and returns an empty page
+
+    return { headers => ['Content-Type' => 'text/html'], body => '' }
+        if $q->{params} && !$q->{params}{SCRIPT_FILENAME};
+
     return {
         status => $q->{path} =~ /gone/ ? 404 : 200,
         headers => ['Content-Type' => 'text/html', 'Cache-Tag' => 'one'],
@@ -81,9 +86,13 @@ mkdir "$dir/$_" for qw/ www logs /;
 $t->write_file('www/index.php', '');
 $t->write_file('www/index.html', "a file\n");
 $t->write_file('mime.types', "types { text/html html; }\n");
-$t->write_file($_, join '', map { "fastcgi_param $_;\n" }
-    'QUERY_STRING $query_string', 'REQUEST_METHOD $request_method',
-    'REQUEST_URI $request_uri') for qw/ fastcgi_params fastcgi.conf /;
+
+my @params = ('QUERY_STRING $query_string', 'REQUEST_METHOD $request_method',
+    'REQUEST_URI $request_uri');
+
+$t->write_file('fastcgi_params', params(@params));
+$t->write_file('fastcgi.conf', params(
+    'SCRIPT_FILENAME $document_root$fastcgi_script_name', @params));
 
 
 # configurations by a text that they alone have in their file.  at: before the
@@ -326,6 +335,11 @@ note("$_->{name}") for @run;
 
 $t->allow(qr/access forbidden by rule/, qr/\[crit\] .*connect\(\) to unix:/);
 $t->done();
+
+
+sub params {
+    return join '', map { "fastcgi_param $_;\n" } @_;
+}
 
 
 # files that no client gets

@@ -35,6 +35,8 @@ my $root = "$FindBin::Bin/..";
 my $o = $t->origin('o', sub {
     my ($o, $req) = @_;
 
+    return { headers => ['Cache-Tag' => join ' ', map { "t$_" } 1 .. $1] }
+        if $req->{uri} =~ m{^/tags/(\d+)};
     return { headers => $page{$req->{uri}} // [], body => "$req->{n}\n" };
 });
 
@@ -67,6 +69,23 @@ sends('FOSHttpCache, nginx', [$a->port(), '/plain', method => 'PURGE'],
 
 mediawiki("docs/$_")
     for 'recipes/mediawiki.md', 'recipes/purging.md', 'applications.md';
+
+
+# the number of tags that a page can have
+
+for my $file ('recipes/purging.md', 'reference/purge.md') {
+    my ($most) = slurp("$root/docs/$file")
+        =~ /(?:with\s+more than|up to)\s+(\d+)\s+tags/;
+
+    ok(wait_for(sub {
+        get($a, "/tags/$most?$file")->header('X-Cache') eq 'HIT'
+    }), "$file: $most tags");
+
+    my $over = '/tags/' . ($most + 1) . "?$file";
+
+    is(join(' ', map { get($a, $over)->header('X-Cache') } 1 .. 3),
+        'MISS MISS MISS', "$file: one more is too many");
+}
 
 
 # by tags
