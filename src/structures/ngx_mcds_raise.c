@@ -82,6 +82,9 @@ struct ngx_mcds_raise_s {
     int64_t                age;        /* seconds since this host learned the
                                           counter's value */
 
+    uint64_t               base;       /* value of the counter that this host
+                                          knew before the servers were first
+                                          asked for the counter */
     uint64_t               target;
     uint64_t               largest;
     ngx_uint_t             unanswered; /* number of servers that have not yet
@@ -343,6 +346,8 @@ ngx_mcds_raise_start(ngx_mcds_raise_t *raise)
                              - ngx_current_msec);
 
     raise->tries = 0;
+    raise->base = ngx_mcds_outbox
+                  ? ngx_mcds_outbox_known(ngx_mcds_outbox, raise->id) : 0;
 
     ngx_add_timer(&raise->timer, ngx_max(left, 1));
 
@@ -537,25 +542,25 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
  * has a base: the number that this host knew when the change was sent.  The
  * result is the largest base plus the sum of the changes with that base: a base
  * does not contain its changes.  The result is not below any waiting change
- * plus its base.  NGX_ERROR: the sum overflows.
+ * plus its base, nor below raise->base, the number that this host knew before
+ * the counter was first read.  NGX_ERROR: the sum overflows.
  *
- * If no replica has this result yet, the result is also not below the number
- * that this host knows now.  Once a replica has the result, further changes are
- * counted on top of it, and are in the number that this host knows now: those
- * that are still under way to another replica would count twice there, if the
- * counter was raised to that number.
+ * The number that this host knows now does not matter: as soon as a replica has
+ * been raised, by this or another host, further changes are counted on top, and
+ * are in that number.  If another replica was raised to it, the changes that
+ * are still under way to that replica would count twice there.
  */
 
 static ngx_int_t
 ngx_mcds_raise_target(ngx_mcds_raise_t *raise)
 {
-    uint64_t          known, sum, each, now;
+    uint64_t          known, sum, each;
     ngx_queue_t      *q;
     ngx_mcds_wish_t  *wish;
 
     known = 0;
     sum = 0;
-    each = 0;
+    each = raise->base;
     raise->judged = 0;
 
     for (q = ngx_queue_head(&raise->wishes);
@@ -579,11 +584,6 @@ ngx_mcds_raise_target(ngx_mcds_raise_t *raise)
     }
 
     raise->target = ngx_max(known + sum, each);
-
-    if (raise->largest < raise->target && ngx_mcds_outbox) {
-        now = ngx_mcds_outbox_known(ngx_mcds_outbox, raise->id);
-        raise->target = ngx_max(raise->target, now);
-    }
 
     return known + sum < known ? NGX_ERROR : NGX_OK;
 }
