@@ -316,16 +316,16 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
     switch (rc) {
 
     case NGX_MCDS_OK:
-        return 5;
+        return 6;
 
     case NGX_MCDS_NOT_STORED:
 
         /* an add found the item on the server, or an append found none there */
 
-        return req->verb == NGX_MCDS_ADD ? 6 : 4;
+        return req->verb == NGX_MCDS_ADD ? 7 : 4;
 
     case NGX_MCDS_TOO_LARGE:
-        return req->verb == NGX_MCDS_GET ? 4 : 6;
+        return req->verb == NGX_MCDS_GET ? 4 : 7;
 
     case NGX_MCDS_NOT_FOUND:
         return 4;
@@ -335,20 +335,22 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
     case NGX_MCDS_PROTOCOL:
 
         /*
-         * it is unknown whether the server has executed the command: if all
+         * It is unknown whether the server has executed the command.  If all
          * servers must execute it, this becomes the result of the operation (a
-         * high rank); otherwise only if no server has replied (a low rank)
+         * high rank); otherwise only if no server has replied (a low rank).  A
+         * change of a counter that must exist (update) is sent again if it was
+         * not found: it must not be if this server may have made the change.
          */
 
-        return all ? 8 : 2;
+        return all ? 9 : req->update ? 5 : 2;
 
     case NGX_MCDS_DOWN:
     case NGX_MCDS_BUSY:
     case NGX_MCDS_TLS:
-        return all ? 7 : 1;
+        return all ? 8 : 1;
 
     default:
-        return req->every ? 6 : 3;
+        return req->every ? 7 : 3;
     }
 }
 
