@@ -4,7 +4,7 @@
 
 # A replica that has come back empty is raised to the number that the other one
 # had when the difference was seen: later counts are on their way to it, and are
-# not added twice.
+# not added twice.  It is raised again if it comes back empty once more.
 
 use warnings;
 use strict;
@@ -50,6 +50,12 @@ EOT
 for my $low ($t->size(1, 2) == 1 ? 1 : (0, 1)) {
     my ($a, $b) = @m[1 - $low, $low];
     my $key = "/n$low";
+    my $again = "/again$low";
+
+    $h->get($again) for 1 .. 10;
+    $b->delete($again);
+    $h->get($again) for 1 .. 2;
+    is($a->get($again) . ' ' . $b->get($again), '12 2', "$again: they differ");
 
     $h->get($key) for 1 .. 10;
     is(join(' ', map { $_->get($key) } @m), '10 10', "$key: both have all");
@@ -68,6 +74,13 @@ for my $low ($t->size(1, 2) == 1 ? 1 : (0, 1)) {
     $b->mc("ma $key");
     is($a->get($key) . ' ' . $b->get($key), '12 12', "$key: then both have it");
 
+    # in the second wait, the server comes back empty once more
+
+    ok(wait_for(sub { $b->get($again) >= 11 }), "$again: it is raised");
+    $b->delete($again);
+    $h->get($again);
+    is($a->get($again) . ' ' . $b->get($again), '13 1', "$again: once more");
+
     # a decrement, too, creates a counter
 
     $key = "/less$low";
@@ -76,6 +89,8 @@ for my $low ($t->size(1, 2) == 1 ? 1 : (0, 1)) {
     is($h->get("/less?k=$key")->body(), 9, "$key: one begins anew");
     is($a->get($key) + 0 . ' ' . $b->get($key), '9 0', "$key: they differ");
     ok(wait_for(sub { $b->get($key) == 9 }), "$key: it is raised");
+
+    ok(wait_for(sub { $b->get($again) >= 12 }), "$again: raised once more");
 }
 
 $t->done();

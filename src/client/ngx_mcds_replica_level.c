@@ -18,7 +18,8 @@
  * the wait: "low" then lacks the increments made during the wait, but no
  * increment counts twice.  The waits are repeated until one passes without an
  * increment.  If a number is smaller or missing after the wait, the counter was
- * set, deleted or decremented, and is left alone.
+ * set, deleted or decremented, and is left alone; unless the worker has seen in
+ * the wait that the server of "low" has come back empty once more.
  *
  * A worker raises a counter on a replica only once at a time.
  */
@@ -140,11 +141,12 @@ void
 ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
     ngx_mcds_leg_t *low)
 {
-    size_t               len;
-    uint32_t             hash;
-    ngx_str_t            item;
-    ngx_mcds_level_t    *level;
-    ngx_mcds_request_t  *req;
+    size_t                  len;
+    uint32_t                hash;
+    ngx_str_t               item;
+    ngx_mcds_level_t       *level;
+    ngx_mcds_request_t     *req;
+    ngx_mcds_index_node_t  *node;
 
     req = &group->req;
 
@@ -159,7 +161,21 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
     item.data = req->key.data;
     item.len = len;
 
-    if (ngx_mcds_index_find(&ngx_mcds_levels, low->server, &item, hash)) {
+    node = ngx_mcds_index_find(&ngx_mcds_levels, low->server, &item, hash);
+
+    if (node) {
+
+        /*
+         * The server of "low" has come back empty once more: that the counter
+         * is smaller there than before is no change by a client.  It is still
+         * set to "seen", a number from before the wait.
+         */
+
+        level = ngx_mcds_index_data(node, ngx_mcds_level_t, node);
+
+        level->least = low->number;
+        level->was_there = !low->missing;
+
         return;
     }
 
