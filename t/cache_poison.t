@@ -86,11 +86,16 @@ my @rows = (
     ['a port', '%u HTTP/1.1', "$victim:1337", 'HIT'],
     ['a port in the Host only', 'http://%h%u HTTP/1.1', "$victim:1338",
         'HIT'],
+    ['a port in the request line only', 'http://%h:1337%u HTTP/1.1', $victim,
+        'BYPASS'],
+    ['a port in both', 'http://%h:1337%u HTTP/1.1', "$victim:1337", 'HIT'],
+    ['two ports', 'http://%h:1339%u HTTP/1.1', "$victim:1340", 'BYPASS'],
     ['a colon', '%u HTTP/1.1', "$victim:", 'HIT'],
     ['a dot', '%u HTTP/1.1', "$victim.", 'BYPASS'],
 );
 
-# newer nginx tell the origin the host that they have chosen themselves
+# newer nginx tell the origin the host that they have chosen themselves, with
+# the port from where they have the host
 
 my $chosen = $t->nginx_version() >= 1030000;
 
@@ -98,9 +103,12 @@ for my $i (0 .. $#rows) {
     my ($name, $line, $host, $again) = @{$rows[$i]};
 
     next if $chosen && $name eq 'another Host, as a port';
+    next if !$chosen && $name =~ /request line only|two ports/;
 
     my $uri = "/$i";
-    my $seen = $chosen && $name ne 'a port' ? $victim : $host // 'none';
+    my $seen = !$chosen ? $host // 'none'
+        : $line =~ /(:\d+)/ ? "$victim$1"
+        : $name eq 'a port' ? $host : $victim;
     my @request = ("GET $line" =~ s/%h/$victim/r =~ s/%u/$uri/r, $host // ());
     my $first = $again eq 'HIT' ? 'MISS' : $again;
 

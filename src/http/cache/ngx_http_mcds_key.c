@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_key.h"
@@ -321,8 +322,9 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
 /*
  * Sets *port to the port in the Host header of a request, with its ":", for
  * the key: an origin makes links from the whole header.  NGX_DECLINED if Host
- * names another host than nginx has chosen: for an absolute URI in the request
- * line, nginx chooses the host in the URI and passes the header on.
+ * names another host or port than nginx has chosen: for an absolute URI in the
+ * request line, nginx chooses those in the URI.  nginx sends to the origin the
+ * header, but since 1.29.5 FastCGI, SCGI and uwsgi send what nginx has chosen.
  */
 
 static ngx_int_t
@@ -370,6 +372,18 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 
         p++;
     }
+
+#if (NGX_HTTP_MCDS_HAVE_PORT)
+
+    if (r->main->port
+        && (port->len < 2
+            || ngx_atoi(port->data + 1, port->len - 1)
+               != (ngx_int_t) r->main->port))
+    {
+        return NGX_DECLINED;
+    }
+
+#endif
 
     return NGX_OK;
 }

@@ -113,8 +113,9 @@
 /*
  * Fields that only some versions of nginx have.  HAVE_PORT: ngx_http_request_t
  * has the field "port", as in nginx 1.29.3 and later, but not in freenginx,
- * which alone defines NGINX_NAME.  HAVE_SID: ngx_peer_connection_t has
- * the field "sid".
+ * which alone defines NGINX_NAME.  The field is the port in the request line if
+ * this names a host, otherwise the port in the Host header; 0: there is none.
+ * HAVE_SID: ngx_peer_connection_t has the field "sid".
  */
 
 #if (nginx_version >= 1029003 && !defined NGINX_NAME)
