@@ -839,8 +839,11 @@ ngx_http_mcds_refresh_free_handler(ngx_event_t *ev)
 static void
 ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
 {
-    ngx_connection_t    *c, *saved;
-    ngx_http_request_t  *main;
+    ngx_connection_t          *c, *saved;
+    ngx_http_request_t        *main;
+#if (NGX_API)
+    ngx_http_core_srv_conf_t  *cscf;
+#endif
 
     c = ref->connection;
     main = ref->main;
@@ -855,6 +858,15 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
         ref->done = 1;
         main->logged = 1;
         c->timedout = 0;
+
+#if (NGX_API)
+        /*
+         * the "status_zone" of a location in Angie must not count the main
+         * request of a refresh: no client has sent it
+         */
+        cscf = ngx_http_get_module_srv_conf(main, ngx_http_core_module);
+        main->loc_conf = cscf->ctx->loc_conf;
+#endif
 
         ngx_http_free_request(main, 0);
     }
