@@ -212,6 +212,15 @@ void ngx_mcds_pool_exit(ngx_mcds_pool_t *pool);
 
 
 /*
+ * Returns how many operations with a value of len bytes, 0: without a value, a
+ * caller should have pending at one time: half as many as max_pending allows on
+ * a connection, but at least 1.  The other half is left to others.
+ */
+
+ngx_uint_t ngx_mcds_pool_batch(ngx_mcds_pool_t *pool, size_t len);
+
+
+/*
  * Appends the statistics of each server of the pool, an ngx_mcds_stat_t *, to
  * the array.  Returns NGX_ERROR if out of memory.
  */

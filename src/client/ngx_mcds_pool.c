@@ -173,6 +173,18 @@ ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 }
 
 
+ngx_uint_t
+ngx_mcds_pool_batch(ngx_mcds_pool_t *pool, size_t len)
+{
+    size_t  n;
+
+    n = pool->max_pending_size / (NGX_MCDS_MAX_COMMAND + len);
+    n = ngx_min(n, pool->max_pending) / 2;
+
+    return ngx_max(n, 1);
+}
+
+
 void
 ngx_mcds_pool_exit(ngx_mcds_pool_t *pool)
 {

@@ -172,6 +172,15 @@ ngx_mcds_submit_to(ngx_mcds_pool_t *p, ngx_uint_t n, ngx_mcds_request_t *req,
 }
 
 
+ngx_uint_t
+ngx_mcds_pool_batch(ngx_mcds_pool_t *p, size_t len)
+{
+    must(p == &pool);
+
+    return 2;
+}
+
+
 void
 ngx_mcds_cancel(ngx_mcds_op_t *op)
 {

@@ -15,7 +15,7 @@
 
 /*
  * the maximum number of parts of a page's body that memcached is asked about
- * at once
+ * at once; ngx_mcds_pool_batch() may allow fewer
  */
 #define NGX_MCDS_BODY_LOOKS       128
 
@@ -33,7 +33,7 @@ typedef struct ngx_mcds_open_s  ngx_mcds_open_t;
 /*
  * A command that asks memcached whether it has a part of a body; after each
  * reply, the command is sent again for the next part that is not yet checked.
- * Up to NGX_MCDS_BODY_LOOKS such commands for one body are sent in parallel.
+ * Several such commands for one body are sent in parallel.
  */
 
 typedef struct {
@@ -80,6 +80,7 @@ ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
     ngx_mcds_body_pt handler, void *data)
 {
     uint32_t            n, looks;
+    ngx_uint_t          batch;
     ngx_queue_t        *q;
     ngx_mcds_open_t    *open;
     ngx_mcds_look_t    *look;
@@ -115,7 +116,9 @@ ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
     }
 
     n = window ? ngx_min(NGX_MCDS_WINDOW, snapshot->entry.parts) : 0;
-    looks = ngx_min(NGX_MCDS_BODY_LOOKS, snapshot->entry.parts - n);
+    batch = ngx_mcds_pool_batch(snapshot->page->pool, 0);
+    batch = ngx_min(NGX_MCDS_BODY_LOOKS, batch);
+    looks = ngx_min(batch, snapshot->entry.parts - n);
 
     open = ngx_calloc(sizeof(ngx_mcds_open_t)
                       + looks * sizeof(ngx_mcds_look_t), ngx_cycle->log);

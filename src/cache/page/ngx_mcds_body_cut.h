@@ -57,6 +57,7 @@ ngx_uint_t ngx_mcds_body_same(ngx_mcds_cut_t *cut, ngx_mcds_entry_t *entry);
  * Removes from memcached the parts of a body to which no page refers any more.
  * They expire after linger seconds, so that requests that are reading the body
  * can finish; 0: they are deleted.  Has no effect on a body that was not cut.
+ * If the parts are many, the rest follows when memcached has answered for some.
  */
 
 void ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,

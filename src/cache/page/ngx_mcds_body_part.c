@@ -39,6 +39,7 @@ struct ngx_mcds_line_s {
     ngx_mcds_pool_t     *pool;
     ngx_queue_t          parts;
     size_t               flying;
+    ngx_uint_t           reads;       /* number of parts that are being read */
 };
 
 
@@ -113,8 +114,9 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 
         if (part->refs > 1) {
 
-            if (line->flying
-                && line->flying + part->len > NGX_MCDS_BODY_FLYING)
+            if (line->reads
+                && (line->flying + part->len > NGX_MCDS_BODY_FLYING
+                    || line->reads >= ngx_mcds_pool_batch(line->pool, 0)))
             {
                 return;
             }
@@ -127,6 +129,7 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 
             ngx_mcds_submit(line->pool, &req, &part->op);
             line->flying += part->len;
+            line->reads++;
 
         } else {
 
@@ -307,6 +310,7 @@ ngx_mcds_body_part_answered(void *data, ngx_mcds_result_t *result)
     rc = result->rc;
 
     line->flying -= part->len;
+    line->reads--;
 
     if (rc == NGX_MCDS_OK) {
         part->value = ngx_mcds_result_value(result, ngx_cycle->log);

@@ -164,6 +164,7 @@ static void
 ngx_mcds_split_send(ngx_mcds_split_t *split)
 {
     u_char               suffix[NGX_MCDS_PART_SUFFIX];
+    size_t               len;
     ngx_queue_t         *q;
     ngx_mcds_piece_t    *piece;
     ngx_mcds_request_t   req;
@@ -192,8 +193,11 @@ ngx_mcds_split_send(ngx_mcds_split_t *split)
             continue;
         }
 
+        len = piece->value->len;
+
         if (split->flying
-            && split->flying + piece->value->len > NGX_MCDS_SPLIT_FLYING)
+            && (split->flying + len > NGX_MCDS_SPLIT_FLYING
+                || split->sent >= ngx_mcds_pool_batch(split->pool, len)))
         {
             break;
         }
@@ -205,7 +209,7 @@ ngx_mcds_split_send(ngx_mcds_split_t *split)
 
         piece->sent = 1;
         split->sent++;
-        split->flying += piece->value->len;
+        split->flying += len;
     }
 }
 
