@@ -27,6 +27,7 @@ my $m = $t->memcached('m', memory => 2);
 my %script = (
     classic => sub { () },
     unknown => sub { "ERROR\r\n" },
+    full => sub { "SERVER_ERROR out of memory writing stats\r\n" },
     words => sub { "STAT bytes many\r\nSTAT limit_maxbytes 64\r\n"
         . "STAT curr_items 18446744073709551616\r\nSTAT evictions\r\n"
         . "END\r\n" },
@@ -120,9 +121,10 @@ is_deeply(memory('words'), { time => $start, bytes => 0, items => 0,
 wait_for(sub { lost('other') && lost('meta') && lost('silent') }, 10);
 
 is(memory($_), undef, "$_: nothing is known") for qw/ other meta silent unknown
-    classic nobody /;
+    full classic nobody /;
 is(lost($_), 1, "$_: the connection is closed") for qw/ other meta silent /;
-is(lost($_), 0, "$_: the connection stays") for qw/ m unknown words pieces /;
+is(lost($_), 0, "$_: the connection stays") for qw/ m unknown full words
+    pieces /;
 is($h->get("/$_")->body(), 2, "$_: its counter goes on") for @names;
 is($fake{classic}->count(qr/^stats/), 0, 'a proxy is not asked');
 
@@ -130,7 +132,7 @@ is($fake{classic}->count(qr/^stats/), 0, 'a proxy is not asked');
 
 ask() for 1 .. 20;
 is($fake{$_}->count(qr/^stats/), 1, "$_: once in a second")
-    for qw/ other meta silent unknown words pieces /;
+    for qw/ other meta silent unknown full words pieces /;
 
 $clock->put($start + 1);
 ask() for 1 .. 20;
@@ -141,6 +143,14 @@ ok(wait_for(sub { $fake{words}->count(qr/^stats/) == 2 }, 10),
 
 $clock->put($start + $_), ask(), ask() for 2 .. 9;
 cmp_ok($fake{unknown}->count(qr/^stats/), '<=', 2, 'unknown: once a worker');
+
+# what could not answer is asked again
+
+my $now = 9;
+ok(wait_for(sub {
+    $clock->put($start + ++$now), ask() if $now < 19;
+    return $fake{full}->count(qr/^stats/) > 2;
+}, 10), 'full: again');
 
 # none of this is counted as an operation
 

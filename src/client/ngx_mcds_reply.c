@@ -45,6 +45,7 @@ static ngx_int_t ngx_mcds_reply_parse(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_refused(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_match(ngx_mcds_conn_t *conn);
+static void ngx_mcds_reply_match_stats(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn,
     ngx_mcds_exchange_t *ex);
 static ngx_int_t ngx_mcds_reply_drop(ngx_mcds_conn_t *conn);
@@ -408,6 +409,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
     }
 
     if (ex->verb == NGX_MCDS_STATS) {
+        ngx_mcds_reply_match_stats(conn);
         return NGX_OK;
     }
 
@@ -468,6 +470,27 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * "ERROR", which has no text, tells that the server does not know "stats"; a
+ * SERVER_ERROR, such as "out of memory", does not
+ */
+
+static void
+ngx_mcds_reply_match_stats(ngx_mcds_conn_t *conn)
+{
+    ngx_mcds_reply_t  *reply;
+
+    reply = &conn->reply;
+
+    if (reply->rc == NGX_MCDS_SERVER_ERROR
+        && reply->text.len == 0
+        && !conn->retired)
+    {
+        conn->server->mute = 1;
+    }
 }
 
 

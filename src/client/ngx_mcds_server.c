@@ -182,6 +182,7 @@ ngx_mcds_server_moved(ngx_mcds_server_t *server)
 {
     server->fails = 0;
     server->unsupported = 0;
+    server->mute = 0;
 
     if (server->down) {
         server->probe_delay = ngx_min(NGX_MCDS_FIRST_PROBE,

@@ -65,17 +65,10 @@ ngx_mcds_usage_done(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_server_t *server = data;
 
-    switch (result->rc) {
+    if (result->rc == NGX_MCDS_NOT_FOUND) {
 
-    case NGX_MCDS_NOT_FOUND: /* "END": the report of "stats" is complete */
+        /* "END": the report of "stats" is complete */
+
         ngx_mcds_stat_usage(server->stat, NGX_MCDS_USAGE_TIME, ngx_time());
-        break;
-
-    case NGX_MCDS_SERVER_ERROR:
-        server->mute = 1;
-        break;
-
-    default: /* the request for "stats" failed, and is repeated later */
-        break;
     }
 }
