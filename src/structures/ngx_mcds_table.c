@@ -105,12 +105,20 @@ ngx_mcds_table_event_handler(ngx_event_t *ev)
 static void
 ngx_mcds_table_step(ngx_mcds_table_change_t *change)
 {
+    ngx_uint_t              batch;
     ngx_mcds_table_item_t  *item;
 
     while (change->unanswered < NGX_MCDS_TABLE_WINDOW
            && change->next < change->n)
     {
-        item = &change->items[change->next++];
+        item = &change->items[change->next];
+        batch = ngx_mcds_pool_batch(change->table.pool, item->value.len);
+
+        if (change->unanswered >= batch) {
+            break;
+        }
+
+        change->next++;
 
         if (ngx_mcds_table_begin(change, item) == NGX_OK) {
             change->unanswered++;

@@ -161,12 +161,16 @@ static void
 ngx_http_mcds_table_ask(ngx_http_mcds_table_api_t *tr)
 {
     u_char                   suffix[NGX_MCDS_TABLE_SUFFIX];
+    ngx_uint_t               batch;
     ngx_mcds_request_t       req;
     ngx_http_mcds_listed_t  *listed;
 
+    batch = ngx_mcds_pool_batch(tr->table.pool, 0);
+    batch = ngx_min(NGX_HTTP_MCDS_TABLE_WINDOW, batch);
+
     while (tr->res.request
            && tr->rc == NGX_MCDS_OK
-           && tr->asking <= NGX_HTTP_MCDS_TABLE_WINDOW
+           && tr->asking <= batch
            && tr->next < tr->nlisted)
     {
         listed = &tr->listed[tr->next++];
