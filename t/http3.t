@@ -116,8 +116,13 @@ for my $host ('localhost:8443', 'localhost:443', 'LocalHost', 'LocalHost:0443',
 {
     my ($r1, $r3) = (one('/h', host => $host), $h->get('/h', host => $host));
 
-    is(told($r3), told($r1) =~ s/MISS/HIT/r, "as over HTTP/1.1: $host")
-        or diag(told($r1));
+    my $want = told($r1);
+
+    # (what is asked for with upper-case letters is not stored)
+
+    $want =~ s/MISS/HIT/ if $host !~ /[A-Z]/;
+
+    is(told($r3), $want, "as over HTTP/1.1: $host");
 }
 
 is($h->get('/h', host => undef, headers => [Host => 'localhost'])
