@@ -91,7 +91,10 @@ void ngx_mcds_table_find_cancel(ngx_mcds_table_wait_t *wait);
 void ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name);
 
 
-/* the size of the suffix of the key of a table's element */
+/*
+ * the maximum length, in bytes, of a colon and the name of a table's element,
+ * which follow the key of the table in the key of the element
+ */
 
 #define NGX_MCDS_TABLE_SUFFIX     (1 + NGX_MCDS_TABLE_NAME)
 

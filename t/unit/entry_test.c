@@ -92,9 +92,9 @@ static u_char     layout[] =
     "\xc8\x00"                               /* at 84: status */
     "\x00\x00"                               /* at 86: coding of the body */
     "\x00\x00\x00\x00"                       /* at 88: length of a part */
-    "\x00\x00\x00\x00\x00\x00\x00\x00"       /* at 92: decoded size */
+    "\x00\x00\x00\x00\x00\x00\x00\x00"       /* at 92: size of decoded body */
     "\x68\x67\x66\x65\x64\x63\x62\x61"       /* at 100: id of page's build */
-    "\x00\x00\x00\x00"                       /* at 108: number of purges */
+    "\x00\x00\x00\x00"                       /* at 108: purges of variants */
     "k/1"                                    /* at 112: text of the key */
     "\x02\x00\x02\x00\x00\x00t1"             /* extension, type 2, size 2 */
     "A: b\r\n"

@@ -77,8 +77,8 @@ ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
  * NGX_OK: the body is stored in parts.  NGX_DECLINED: memcached refuses parts,
  * so the worker keeps the body in its memory for the requests that wait for the
  * page.  NGX_BUSY: memcached refuses parts, and the body is longer than what a
- * worker keeps in its memory; or the page has no-cache, and its body must not
- * be in parts.  NGX_ERROR: out of memory.
+ * worker keeps in its memory; or the response has Cache-Control: no-cache, and
+ * such a page must not be stored in parts.  NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
