@@ -50,35 +50,31 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         proxy_set_header X-Name $name;
+        auth_request_set $name $upstream_http_x_name;
         location /denied/ {
             auth_request /deny;
-            auth_request_set $name $upstream_http_x_name;
             error_page 403 = @page;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /uncached/ {
             mcds_cache off;
             auth_request /deny;
-            auth_request_set $name $upstream_http_x_name;
             error_page 403 = /page$uri;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /ssi/ {
             auth_request /deny;
-            auth_request_set $name $upstream_http_x_name;
             error_page 403 = @ssi;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /busy/ {
             auth_request /allow;
-            auth_request_set $name $upstream_http_x_name;
             mcds_lock lock;
             error_page 423 = @page;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /shared/ {
             auth_request /deny;
-            auth_request_set $name $upstream_http_x_name;
             error_page 403 = @shared;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
