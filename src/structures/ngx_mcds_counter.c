@@ -95,7 +95,7 @@ static ngx_mcds_batch_t *ngx_mcds_counter_find(ngx_mcds_counter_t *counter,
     int64_t delta, uint32_t hash);
 static void ngx_mcds_counter_init(void);
 static void ngx_mcds_counter_flush_handler(ngx_event_t *ev);
-static ngx_uint_t ngx_mcds_counter_waits(ngx_event_t *ev);
+static ngx_uint_t ngx_mcds_counter_delay(ngx_event_t *ev);
 static void ngx_mcds_counter_send(ngx_mcds_batch_t *batch);
 static void ngx_mcds_counter_recall(ngx_mcds_batch_t *batch,
     ngx_mcds_request_t *req);
@@ -319,7 +319,7 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
     ngx_queue_t       *q;
     ngx_mcds_batch_t  *batch;
 
-    if (ngx_mcds_counter_waits(ev)) {
+    if (ngx_mcds_counter_delay(ev)) {
         return;
     }
 
@@ -349,7 +349,7 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
  */
 
 static ngx_uint_t
-ngx_mcds_counter_waits(ngx_event_t *ev)
+ngx_mcds_counter_delay(ngx_event_t *ev)
 {
     ngx_uint_t  waits;
 

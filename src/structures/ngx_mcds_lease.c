@@ -357,7 +357,7 @@ ngx_mcds_lease_failed(ngx_mcds_lease_t *lease, ngx_uint_t rc)
     lease->handler(lease->data, NULL, rc);
 
     if (ngx_mcds_sent(rc) && !ngx_mcds_answered(rc)) {
-        ngx_mcds_lease_doubt(lease);
+        ngx_mcds_lease_clean(lease);
         return;
     }
 
@@ -549,7 +549,7 @@ ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease)
          * lease's item, so the item must be read
          */
 
-        ngx_mcds_lease_doubt(lease);
+        ngx_mcds_lease_clean(lease);
         return;
     }
 
@@ -604,7 +604,7 @@ ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result)
      * would wait until it expires
      */
 
-    ngx_mcds_lease_doubt(lease);
+    ngx_mcds_lease_clean(lease);
 }
 
 

@@ -161,7 +161,7 @@ void ngx_mcds_lease_extend(ngx_event_t *ev);
  * ngx_mcds_lease_release() says.
  */
 
-void ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease);
+void ngx_mcds_lease_clean(ngx_mcds_lease_t *lease);
 
 
 #endif /* _NGX_MCDS_LEASE_CORE_H_INCLUDED_ */

@@ -329,7 +329,7 @@ ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
  */
 
 void
-ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease)
+ngx_mcds_lease_clean(ngx_mcds_lease_t *lease)
 {
     ngx_msec_t  least;
 

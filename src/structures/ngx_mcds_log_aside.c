@@ -29,7 +29,7 @@ static void ngx_mcds_log_aside_free(ngx_mcds_log_aside_t *aside);
 
 
 void
-ngx_mcds_log_size(ngx_mcds_log_asides_t *asides, uint64_t chunk, size_t len)
+ngx_mcds_log_add_size(ngx_mcds_log_asides_t *asides, uint64_t chunk, size_t len)
 {
     ngx_mcds_log_aside_t  *aside;
 

@@ -47,7 +47,7 @@ typedef struct {
  * if memcached replies with it.
  */
 
-void ngx_mcds_log_size(ngx_mcds_log_asides_t *asides, uint64_t chunk,
+void ngx_mcds_log_add_size(ngx_mcds_log_asides_t *asides, uint64_t chunk,
     size_t len);
 
 

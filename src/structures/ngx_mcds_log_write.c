@@ -658,7 +658,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
         && !writer->added
         && !frame->failed)
     {
-        ngx_mcds_log_size(&writer->asides, frame->chunk, frame->value->len);
+        ngx_mcds_log_add_size(&writer->asides, frame->chunk, frame->value->len);
         ngx_mcds_log_check(writer);
     }
 }

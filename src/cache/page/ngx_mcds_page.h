@@ -38,7 +38,7 @@ typedef enum {
 
     NGX_MCDS_PAGE_BUILD,          /* this request builds the page, and then
                                      calls ngx_mcds_page_store() or, without a
-                                     page to store, ngx_mcds_page_not_built() */
+                                     page to store, ngx_mcds_page_abandon() */
     NGX_MCDS_PAGE_OTHER,          /* another request builds the page */
     NGX_MCDS_PAGE_PASS,           /* the request goes to the origin, bypassing
                                      the cache */

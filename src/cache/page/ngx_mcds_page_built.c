@@ -27,7 +27,7 @@ static void ngx_mcds_store_count_build(ngx_mcds_waiter_t *waiter,
 
 
 void
-ngx_mcds_page_not_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
+ngx_mcds_page_abandon(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl)
 {
     ngx_mcds_page_t     *page;

@@ -74,7 +74,7 @@ ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_waiter_t *waiter);
  * NGX_MCDS_BUILD_BACKOFF value is NULL.
  */
 
-void ngx_mcds_page_not_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
+void ngx_mcds_page_abandon(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl);
 
 

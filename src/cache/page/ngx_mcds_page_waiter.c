@@ -65,7 +65,7 @@ ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter)
     ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_ABORTED);
 
     if (waiter->building) {
-        ngx_mcds_page_not_built(waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
+        ngx_mcds_page_abandon(waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
     }
 
     if (page->owner == waiter) {

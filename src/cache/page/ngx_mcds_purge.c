@@ -56,7 +56,7 @@
 #define NGX_MCDS_PURGE_NEXT       100
 
 
-static ngx_mcds_purge_t *ngx_mcds_purge_create(ngx_mcds_pool_t *pool,
+static ngx_mcds_purge_t *ngx_mcds_purge_start(ngx_mcds_pool_t *pool,
     ngx_str_t *key, ngx_uint_t how, uint64_t now, ngx_array_t *secrets,
     ngx_mcds_purge_pt handler, void *data);
 static ngx_int_t ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
@@ -64,7 +64,7 @@ static ngx_int_t ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 static ngx_int_t ngx_mcds_purge_retire(ngx_mcds_purge_t *purge,
     ngx_mcds_result_t *now, ngx_mcds_request_t *req);
 static void ngx_mcds_purge_later(ngx_event_t *ev);
-static void ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_purge_updated(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc,
     uint64_t cas);
 static ngx_int_t ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc);
@@ -89,7 +89,7 @@ ngx_int_t
 ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
     uint64_t now, ngx_array_t *secrets, ngx_mcds_purge_pt handler, void *data)
 {
-    return ngx_mcds_purge_create(pool, key, how, now, secrets, handler, data)
+    return ngx_mcds_purge_start(pool, key, how, now, secrets, handler, data)
                ? NGX_OK : NGX_ERROR;
 }
 
@@ -100,7 +100,7 @@ ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
 {
     ngx_mcds_purge_t  *purge;
 
-    purge = ngx_mcds_purge_create(pool, key, how, now, secrets, handler, data);
+    purge = ngx_mcds_purge_start(pool, key, how, now, secrets, handler, data);
     if (purge == NULL) {
         return NGX_ERROR;
     }
@@ -114,7 +114,7 @@ ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
 /* Starts the purge of a page by reading its item from memcached. */
 
 static ngx_mcds_purge_t *
-ngx_mcds_purge_create(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
+ngx_mcds_purge_start(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
     uint64_t now, ngx_array_t *secrets, ngx_mcds_purge_pt handler, void *data)
 {
     ngx_mcds_purge_t    *purge;
@@ -141,7 +141,7 @@ ngx_mcds_purge_create(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
 
     update->pool = pool;
     update->edit = ngx_mcds_purge_edit;
-    update->handler = ngx_mcds_purge_set;
+    update->handler = ngx_mcds_purge_updated;
     update->data = purge;
 
     if (how != NGX_MCDS_PURGE_RETIRE) {
@@ -268,7 +268,7 @@ ngx_mcds_purge_later(ngx_event_t *ev)
 
 
 static void
-ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
+ngx_mcds_purge_updated(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_purge_t *purge = data;
 

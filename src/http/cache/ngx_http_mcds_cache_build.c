@@ -128,7 +128,7 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
         || ngx_http_mcds_route_inherit(sr, sctx, ctx) != NGX_OK
         || ngx_http_mcds_revalidate_ask(sr, sctx) != NGX_OK)
     {
-        ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
+        ngx_mcds_page_abandon(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
         return NGX_ERROR;
     }
 
@@ -154,7 +154,7 @@ ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
 
     if (ctx->waiter.building) {
         ngx_http_mcds_store_cleanup(ctx);
-        ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
+        ngx_mcds_page_abandon(&ctx->waiter, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
     }
 
     ngx_http_mcds_own_end(ctx);
@@ -221,7 +221,7 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
 
 
 ngx_uint_t
-ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
+ngx_http_mcds_cache_rebuild_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ctx->outcome == NGX_MCDS_PAGE_BUILD

@@ -69,7 +69,7 @@ ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
  * which builds the page in the background.  Returns 1 if the copy was created.
  */
 
-ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
+ngx_uint_t ngx_http_mcds_cache_rebuild_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 

@@ -382,8 +382,8 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
             if (!ngx_http_mcds_cache_may_rebuild(r, ctx, ccf)
                 && ctx->waiter.building)
             {
-                ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED,
-                                        NULL, 0);
+                ngx_mcds_page_abandon(&ctx->waiter, NGX_MCDS_BUILD_FAILED,
+                                      NULL, 0);
                 return NGX_ERROR;
             }
 

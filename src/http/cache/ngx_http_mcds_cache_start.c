@@ -300,7 +300,7 @@ ngx_http_mcds_cache_led(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
      * location, and not about the response with X-Accel-Redirect
      */
 
-    ctx->reason = ngx_http_mcds_store_left(r, ctx, 0);
+    ctx->reason = ngx_http_mcds_store_redirect(r, ctx, 0);
 
     if (ctx->reason) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
@@ -556,7 +556,7 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     ngx_uint_t                   refused;
     ngx_http_mcds_cache_conf_t  *ccf;
 
-    refused = ngx_http_mcds_store_left(r, ctx, ctx->conf->cache_ignore);
+    refused = ngx_http_mcds_store_redirect(r, ctx, ctx->conf->cache_ignore);
 
     if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

@@ -141,7 +141,7 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
          * background.  So another client's request may build the page.
          */
 
-        ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
+        ngx_mcds_page_abandon(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
     }
 
     if (own->complete) {

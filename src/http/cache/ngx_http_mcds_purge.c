@@ -360,7 +360,7 @@ ngx_http_mcds_purge_rebuild(ngx_http_request_t *r,
          : ngx_http_mcds_cache_rebuild(r, ctx, ccf,
                                        ctx->purging->purged[0].cas);
 
-    if (rc == NGX_OK && !ngx_http_mcds_cache_rebuilt(r, ctx)) {
+    if (rc == NGX_OK && !ngx_http_mcds_cache_rebuild_detach(r, ctx)) {
         rc = NGX_DECLINED;
     }
 

@@ -49,7 +49,7 @@ static void ngx_http_mcds_store_status(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t status);
 static void ngx_http_mcds_store_decline(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
-static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
+static void ngx_http_mcds_store_hit_for_miss(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_mcds_value_t *ngx_http_mcds_store_mark(
     ngx_http_mcds_cache_ctx_t *ctx);
@@ -82,7 +82,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 
     if (ngx_http_mcds_store_foreign(r, ctx)) {
         ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_ERROR_PAGE);
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_hit_for_miss(r, ctx);
         return NGX_DECLINED;
     }
 
@@ -109,7 +109,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
     rc = ngx_http_mcds_store_lines(r, ctx, ccf, store);
 
     if (rc == NGX_DECLINED) {
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_hit_for_miss(r, ctx);
         return NGX_DECLINED;
     }
 
@@ -137,7 +137,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 
     if (ngx_mcds_entry_fits(&store->entry) != NGX_OK) {
         ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_HEADERS);
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_hit_for_miss(r, ctx);
         return NGX_DECLINED;
     }
 
@@ -214,7 +214,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
                                         ? NGX_MCDS_REASON_OFF
                                         : NGX_MCDS_REASON_SIZE);
 
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_hit_for_miss(r, ctx);
         return NGX_DECLINED;
     }
 
@@ -226,7 +226,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
         && (length > (off_t) ngx_mcds_page_item(&ctx->waiter)
             || ngx_http_mcds_validator_ignored(r, ctx)))
     {
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_hit_for_miss(r, ctx);
         return NGX_DECLINED;
     }
 
@@ -491,7 +491,7 @@ ngx_http_mcds_store_status(ngx_http_request_t *r,
         ngx_http_mcds_store_decline(r, ctx);
 
     } else {
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_hit_for_miss(r, ctx);
     }
 }
 
@@ -513,17 +513,17 @@ ngx_http_mcds_store_decline(ngx_http_request_t *r,
     }
 
     if (ctx->waiter.takeover && !ctx->waiter.has_old && !ctx->unaccepted) {
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_hit_for_miss(r, ctx);
         return;
     }
 
-    ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
+    ngx_mcds_page_abandon(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
 }
 
 
 ngx_uint_t
-ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_uint_t ignore)
+ngx_http_mcds_store_redirect(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t ignore)
 {
     ngx_uint_t           reason;
     ngx_mcds_entry_t     entry;
@@ -533,7 +533,7 @@ ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     reason = ngx_mcds_fresh_decide(&response, ngx_mcds_now(), &entry);
 
-    ngx_http_mcds_store_pass(r, ctx);
+    ngx_http_mcds_store_hit_for_miss(r, ctx);
 
     if (!ngx_http_mcds_is_accel(r)) {
         return NGX_MCDS_REASON_ERROR_PAGE;
@@ -591,7 +591,8 @@ ngx_http_mcds_store_ruled(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 static void
-ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+ngx_http_mcds_store_hit_for_miss(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_mcds_value_t  *value;
 
@@ -606,8 +607,8 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_PASS, value,
-                            ctx->conf->cache_uncacheable);
+    ngx_mcds_page_abandon(&ctx->waiter, NGX_MCDS_BUILD_PASS, value,
+                          ctx->conf->cache_uncacheable);
 }
 
 
@@ -657,10 +658,10 @@ ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_page_not_built(&ctx->waiter, ngx_http_mcds_store_not_cached(r)
-                                          ? NGX_MCDS_BUILD_FAILED
-                                          : NGX_MCDS_BUILD_BACKOFF,
-                            NULL, 0);
+    ngx_mcds_page_abandon(&ctx->waiter, ngx_http_mcds_store_not_cached(r)
+                                        ? NGX_MCDS_BUILD_FAILED
+                                        : NGX_MCDS_BUILD_BACKOFF,
+                          NULL, 0);
 }
 
 
@@ -791,7 +792,7 @@ ngx_http_mcds_store_refused(ngx_http_request_t *r,
         ngx_http_mcds_store_fail(r, ctx);
 
     } else {
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_hit_for_miss(r, ctx);
     }
 }
 
@@ -966,7 +967,7 @@ ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx)
     ngx_http_mcds_store_cleanup(ctx);
 
     if (ctx->waiter.building) {
-        ngx_mcds_page_not_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
+        ngx_mcds_page_abandon(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
     }
 }
 

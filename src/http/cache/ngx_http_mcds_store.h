@@ -137,7 +137,7 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
  * mcds_ignore_headers in the location that the request has left.
  */
 
-ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
+ngx_uint_t ngx_http_mcds_store_redirect(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t ignore);
 
 
