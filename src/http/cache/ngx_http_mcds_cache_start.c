@@ -32,6 +32,7 @@ static ngx_int_t ngx_http_mcds_cache_ask(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
+static ngx_uint_t ngx_http_mcds_cache_replaced(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_cache_personal(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
 static ngx_uint_t ngx_http_mcds_cache_led(ngx_http_request_t *r,
@@ -195,17 +196,10 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
 
     /*
      * the request was redirected to an error page, whose content is about the
-     * failed request: the cache is not used.  For "error_page =", nginx does
-     * not set r->err_status; then the location makes a page, unless an upstream
-     * has responded to the request, or was tried, in a location before; one
-     * with X-Accel-Redirect may have, unless it is the second one.
+     * failed request: the cache is not used
      */
 
-    if (r->err_status
-        || (r->upstream
-            && ngx_http_mcds_is_error_page(r)
-            && (!ngx_http_mcds_is_accel(r) || ngx_http_mcds_is_second(r))))
-    {
+    if (r->err_status || ngx_http_mcds_cache_replaced(r)) {
         return NGX_MCDS_REASON_ERROR_PAGE;
     }
 
@@ -220,6 +214,37 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     }
 
     return NGX_MCDS_REASON_NONE;
+}
+
+
+/*
+ * Returns 1 if "error_page =", for which nginx does not set r->err_status, has
+ * led the request here after an upstream has responded or was tried.  If none
+ * was, the location of the error page makes the page.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_cache_replaced(ngx_http_request_t *r)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    if (r->upstream == NULL) {
+        return 0;
+    }
+
+    if (!ngx_http_mcds_is_accel(r)) {
+        return ngx_http_mcds_is_error_page(r);
+    }
+
+    /*
+     * X-Accel-Redirect has led the request here: from a location with an
+     * upstream of its own, or from an error page, if there were two upstreams.
+     * With "recursive_error_pages on" nginx does not tell the two apart.
+     */
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+
+    return ngx_http_mcds_is_second(r) && (r->error_page || mmcf->recursive);
 }
 
 

@@ -609,7 +609,7 @@ ngx_http_mcds_task_cleanup(void *data)
 /*
  * With "recursive_error_pages on", nginx does not set r->error_page for an
  * error page: an internal request that has had an upstream is taken for one,
- * unless this upstream, and no other one before, has sent X-Accel-Redirect.
+ * unless this upstream has sent X-Accel-Redirect.
  */
 
 ngx_uint_t
@@ -623,7 +623,7 @@ ngx_http_mcds_is_error_page(ngx_http_request_t *r)
            || (mmcf->recursive
                && r->internal
                && r->upstream
-               && (!ngx_http_mcds_is_accel(r) || ngx_http_mcds_is_second(r)));
+               && !ngx_http_mcds_is_accel(r));
 }
 
 
