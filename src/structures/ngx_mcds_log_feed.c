@@ -669,8 +669,8 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
                 || ngx_mcds_log_read_part(feed, chunk, part) != NGX_OK)
             {
                 /*
-                 * after this failure, the next look for new lines reads the
-                 * whole item of the log again
+                 * the lines of the item could not be read, or memory ran out:
+                 * the next look for new lines reads the whole item again
                  */
 
                 part->cas = 0;

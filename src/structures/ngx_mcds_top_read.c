@@ -194,8 +194,9 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
             }
 
             /*
-             * the clock was set back, or the counts may have changed: add up
-             * the counts of ended slots anew
+             * this time slot, whose final counts were added up, has begun again
+             * as the clock was set back, or late counts may have been added to
+             * it: read its counts again, and add up those of all ended slots
              */
 
             part->final = 0;
