@@ -86,8 +86,8 @@ typedef struct {
     ngx_msec_t            within;
 
     /*
-     * The maximum length of the value that a GET returns, in bytes; with a
-     * longer value the result of the GET is TOO_LARGE.
+     * The maximum length of the value that a GET returns, in bytes; 0 is
+     * NGX_MCDS_BULK.  With a longer value the result of the GET is TOO_LARGE.
      */
     size_t                limit;
 

@@ -106,7 +106,7 @@ ngx_mcds_page_sequence(ngx_mcds_page_t *page)
 
 
 void
-ngx_mcds_page_moved(ngx_mcds_page_t *page)
+ngx_mcds_page_build_ended(ngx_mcds_page_t *page)
 {
     ngx_atomic_t  *sequence;
 

@@ -33,7 +33,7 @@ typedef enum {
                                      has it or as it was just built */
     NGX_MCDS_PAGE_MISSING,        /* memcached has no page under the key, or
                                      none that requests may use */
-    NGX_MCDS_PAGE_FAILED,         /* memcached did not answer the request's
+    NGX_MCDS_PAGE_NO_REPLY,       /* memcached did not answer the request's
                                      command for the page */
 
     NGX_MCDS_PAGE_BUILD,          /* this request builds the page, and then
@@ -166,7 +166,7 @@ typedef struct {
                                           request builds the page */
     unsigned            has_old:1;     /* the request has a stale page to
                                           serve */
-    unsigned            local:1;       /* memcached does not answer: the page
+    unsigned            offline:1;     /* memcached does not answer: the page
                                           is built for this host alone */
 } ngx_mcds_enter_t;
 

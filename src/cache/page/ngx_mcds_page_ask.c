@@ -15,10 +15,10 @@
 #include "ngx_mcds_body.h"
 
 
-static void ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lease,
+static void ngx_mcds_page_lock_handler(void *data, ngx_mcds_lease_t *lease,
     ngx_uint_t rc);
-static void ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_page_lock_replied(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_page_replied(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_page_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_answered(ngx_mcds_page_t *page);
 
@@ -48,7 +48,9 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
         wish.due = left ? ngx_mcds_now() + left : 0;
     }
 
-    if (ngx_mcds_lease_acquire(&wish, ngx_mcds_page_locked, page) == NGX_OK) {
+    if (ngx_mcds_lease_acquire(&wish, ngx_mcds_page_lock_handler, page)
+        == NGX_OK)
+    {
         page->unanswered++;
     }
 
@@ -62,7 +64,7 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
 
 
 static void
-ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
+ngx_mcds_page_lock_handler(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
 {
     ngx_mcds_page_t *page = data;
 
@@ -82,7 +84,7 @@ ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
 
 
 void
-ngx_mcds_page_ask_again(ngx_mcds_page_t *page, ngx_uint_t lock_only)
+ngx_mcds_page_poll(ngx_mcds_page_t *page, ngx_uint_t lock_only)
 {
     ngx_mcds_request_t  req;
 
@@ -99,7 +101,7 @@ ngx_mcds_page_ask_again(ngx_mcds_page_t *page, ngx_uint_t lock_only)
 
     ngx_mcds_page_ref(page);
 
-    page->lease_op.handler = ngx_mcds_page_lock_asked;
+    page->lease_op.handler = ngx_mcds_page_lock_replied;
     page->lease_op.data = page;
 
     ngx_mcds_submit(page->pool, &req, &page->lease_op);
@@ -117,7 +119,7 @@ ngx_mcds_page_ask_again(ngx_mcds_page_t *page, ngx_uint_t lock_only)
 
 
 static void
-ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result)
+ngx_mcds_page_lock_replied(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_page_t *page = data;
 
@@ -148,7 +150,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     page->purges = ngx_mcds_local_purges(page->place);
     page->asked = ngx_mcds_clock(ngx_current_msec);
 
-    page->page_op.handler = ngx_mcds_page_asked;
+    page->page_op.handler = ngx_mcds_page_replied;
     page->page_op.data = page;
 
     ngx_mcds_submit(page->pool, &req, &page->page_op);
@@ -157,7 +159,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
 
 
 static void
-ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
+ngx_mcds_page_replied(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_page_t *page = data;
 

@@ -29,11 +29,11 @@
 
 
 static void ngx_mcds_page_late(ngx_mcds_page_t *page);
-static ngx_int_t ngx_mcds_page_judge(ngx_mcds_page_t *page);
-static ngx_int_t ngx_mcds_page_changed(ngx_mcds_page_t *page);
+static ngx_int_t ngx_mcds_page_evaluate(ngx_mcds_page_t *page);
+static ngx_int_t ngx_mcds_page_compare(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_lock(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_poll(ngx_mcds_page_t *page);
-static ngx_msec_t ngx_mcds_page_kept_left(ngx_mcds_page_t *page, uint64_t now);
+static ngx_msec_t ngx_mcds_page_pause_left(ngx_mcds_page_t *page, uint64_t now);
 static void ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state);
 
 
@@ -59,7 +59,7 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
         return;
     }
 
-    if (ngx_mcds_page_judge(page) == NGX_OK) {
+    if (ngx_mcds_page_evaluate(page) == NGX_OK) {
         ngx_mcds_page_unref(page);
     }
 }
@@ -71,7 +71,7 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
  */
 
 static ngx_int_t
-ngx_mcds_page_judge(ngx_mcds_page_t *page)
+ngx_mcds_page_evaluate(ngx_mcds_page_t *page)
 {
     ngx_uint_t            same;
     ngx_mcds_snapshot_t  *snapshot;
@@ -93,11 +93,11 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
          * page
          */
 
-        ngx_mcds_page_ask_again(page, 0);
+        ngx_mcds_page_poll(page, 0);
         return NGX_OK;
     }
 
-    switch (ngx_mcds_page_changed(page)) {
+    switch (ngx_mcds_page_compare(page)) {
 
     case NGX_AGAIN:
 
@@ -122,7 +122,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
         ngx_mcds_page_set_idle(page);
         ngx_mcds_page_keep(page, snapshot, page->purges, page->asked);
-        ngx_mcds_page_found(page, snapshot);
+        ngx_mcds_page_give(page, snapshot);
         ngx_mcds_snapshot_unref(snapshot);
         break;
 
@@ -150,7 +150,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
  */
 
 static ngx_int_t
-ngx_mcds_page_changed(ngx_mcds_page_t *page)
+ngx_mcds_page_compare(ngx_mcds_page_t *page)
 {
     ngx_uint_t  flags;
 
@@ -237,7 +237,7 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
     now = ngx_mcds_now();
 
     if (page->kept.step && page->kept.until > now) {
-        ngx_mcds_page_pause(page, ngx_mcds_page_kept_left(page, now));
+        ngx_mcds_page_pause(page, ngx_mcds_page_pause_left(page, now));
         ngx_mcds_page_tell_pause(page);
         return;
     }
@@ -263,7 +263,7 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
  */
 
 static ngx_msec_t
-ngx_mcds_page_kept_left(ngx_mcds_page_t *page, uint64_t now)
+ngx_mcds_page_pause_left(ngx_mcds_page_t *page, uint64_t now)
 {
     if (page->kept.until <= now) {
         return 0;
@@ -286,7 +286,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
         /* the build that the requests of this worker wait for has failed */
 
-        ngx_mcds_page_pause(page, ngx_mcds_page_kept_left(page, now));
+        ngx_mcds_page_pause(page, ngx_mcds_page_pause_left(page, now));
         ngx_mcds_page_tell_pause(page);
         return;
     }
@@ -348,7 +348,7 @@ ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page)
     page->hurried = 1;
     page->whole = 1;
 
-    (void) ngx_mcds_page_judge(page);
+    (void) ngx_mcds_page_evaluate(page);
 }
 
 
@@ -399,7 +399,7 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
     waiter->takeover = waiter->waited;
 
-    ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_TAKEOVER);
+    ngx_mcds_page_count_wait(waiter, NGX_MCDS_ZONE_WAIT_TAKEOVER);
     ngx_mcds_page_begin(waiter);
 
     ngx_mcds_page_tell(waiter, NGX_MCDS_PAGE_BUILD, NULL);
@@ -495,7 +495,7 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
 
         ngx_mcds_page_release(page);
         ngx_mcds_page_set_idle(page);
-        ngx_mcds_page_moved(page);
+        ngx_mcds_page_build_ended(page);
         return;
     }
 
@@ -524,5 +524,5 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
     ngx_mcds_page_release_failed(page, period);
 
     ngx_mcds_page_tell_pause(page);
-    ngx_mcds_page_moved(page);
+    ngx_mcds_page_build_ended(page);
 }

@@ -33,7 +33,7 @@ void ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once);
  * asked for the lock alone.
  */
 
-void ngx_mcds_page_ask_again(ngx_mcds_page_t *page, ngx_uint_t lock_only);
+void ngx_mcds_page_poll(ngx_mcds_page_t *page, ngx_uint_t lock_only);
 
 
 /*

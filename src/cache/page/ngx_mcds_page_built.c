@@ -147,8 +147,8 @@ ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
 
     page->built = store->snapshot;
 
-    ngx_mcds_page_found(page, store->snapshot);
-    ngx_mcds_page_share_copy(page, store->snapshot);
+    ngx_mcds_page_give(page, store->snapshot);
+    ngx_mcds_page_share_result(page, store->snapshot);
 
     if (!list && ngx_mcds_page_refused(page) && len >= page->refused) {
         store->refused = NGX_MCDS_TOO_LARGE;

@@ -275,7 +275,7 @@ ngx_atomic_t *ngx_mcds_page_sequence(ngx_mcds_page_t *page);
  * other workers look for the page.
  */
 
-void ngx_mcds_page_moved(ngx_mcds_page_t *page);
+void ngx_mcds_page_build_ended(ngx_mcds_page_t *page);
 
 
 /*

@@ -69,7 +69,7 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
          * page from memcached
          */
 
-        if (enter->local
+        if (enter->offline
             || waiter->silent
             || page->hurried
             || ngx_mcds_page_refused(page))

@@ -208,7 +208,7 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
  */
 
 void
-ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
+ngx_mcds_page_share_result(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
     ngx_uint_t             wanted, purged;
     ngx_mcds_item_id_t     none;
@@ -248,6 +248,6 @@ ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
     ngx_mcds_local_release(&page->hold, &left);
 
     if (wanted) {
-        ngx_mcds_page_moved(page);
+        ngx_mcds_page_build_ended(page);
     }
 }

@@ -51,7 +51,7 @@ void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
  * NULL: the build made none.  Has no effect if this worker has no claim.
  */
 
-void ngx_mcds_page_share_copy(ngx_mcds_page_t *page,
+void ngx_mcds_page_share_result(ngx_mcds_page_t *page,
     ngx_mcds_snapshot_t *snapshot);
 
 

@@ -125,7 +125,7 @@ ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
         ngx_mcds_page_confirmed(page, read->purges);
 
     } else {
-        outcome = NGX_MCDS_PAGE_FAILED;
+        outcome = NGX_MCDS_PAGE_NO_REPLY;
 
         if (ngx_mcds_answered(result->rc)) {
             outcome = NGX_MCDS_PAGE_MISSING;

@@ -216,7 +216,7 @@ ngx_mcds_page_drop(ngx_mcds_page_t *page)
 
 
 ngx_mcds_snapshot_t *
-ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
+ngx_mcds_page_get_copy(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
 {
     ngx_mcds_snapshot_t  *snapshot;
     ngx_mcds_item_id_t    found;
@@ -324,12 +324,12 @@ ngx_mcds_page_known(ngx_mcds_waiter_t *waiter)
 
     page->used = 1;
 
-    return ngx_mcds_page_kept(page, NULL);
+    return ngx_mcds_page_get_copy(page, NULL);
 }
 
 
 ngx_mcds_snapshot_t *
-ngx_mcds_page_unasked(ngx_mcds_page_t *page)
+ngx_mcds_page_copy_offline(ngx_mcds_page_t *page)
 {
     /*
      * after a purge this worker drops its own copy of the page, and looks for
@@ -341,5 +341,5 @@ ngx_mcds_page_unasked(ngx_mcds_page_t *page)
         ngx_mcds_page_drop(page);
     }
 
-    return ngx_mcds_page_kept(page, NULL);
+    return ngx_mcds_page_get_copy(page, NULL);
 }

@@ -82,7 +82,7 @@ void ngx_mcds_page_drop(ngx_mcds_page_t *page);
  * Adds no reference.
  */
 
-ngx_mcds_snapshot_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
+ngx_mcds_snapshot_t *ngx_mcds_page_get_copy(ngx_mcds_page_t *page,
     ngx_mcds_item_id_t *item_id);
 
 
@@ -91,7 +91,7 @@ ngx_mcds_snapshot_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
  * Adds no reference.
  */
 
-ngx_mcds_snapshot_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);
+ngx_mcds_snapshot_t *ngx_mcds_page_copy_offline(ngx_mcds_page_t *page);
 
 
 #endif /* _NGX_MCDS_PAGE_LOCAL_H_INCLUDED_ */

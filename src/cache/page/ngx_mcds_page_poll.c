@@ -56,7 +56,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
          */
 
         if (page->built) {
-            ngx_mcds_page_found(page, page->built);
+            ngx_mcds_page_give(page, page->built);
         }
 
         return;
@@ -109,7 +109,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 
     ngx_mcds_page_set_next(page);
 
-    ngx_mcds_page_ask_again(page, early);
+    ngx_mcds_page_poll(page, early);
 }
 
 
@@ -261,7 +261,7 @@ ngx_mcds_page_take_local_build(ngx_mcds_page_t *page)
     }
 
     ngx_mcds_page_keep_unasked(page, snapshot);
-    ngx_mcds_page_found(page, snapshot);
+    ngx_mcds_page_give(page, snapshot);
     ngx_mcds_snapshot_unref(snapshot);
 
     return NGX_OK;

@@ -44,12 +44,12 @@ ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter)
     passed = ngx_current_msec - waiter->since;
 
     if (passed >= waiter->wait) {
-        ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_TIMEOUT);
+        ngx_mcds_page_count_wait(waiter, NGX_MCDS_ZONE_WAIT_TIMEOUT);
         return NGX_DECLINED;
     }
 
     if (page->nwaiters >= waiter->max_waiters) {
-        ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_FULL);
+        ngx_mcds_page_count_wait(waiter, NGX_MCDS_ZONE_WAIT_FULL);
         return NGX_DECLINED;
     }
 
@@ -87,7 +87,7 @@ ngx_mcds_page_wait_handler(ngx_event_t *ev)
     waiter = ev->data;
 
     ngx_mcds_page_unqueue(waiter);
-    ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_TIMEOUT);
+    ngx_mcds_page_count_wait(waiter, NGX_MCDS_ZONE_WAIT_TIMEOUT);
 
     waiter->handler(waiter->data, NGX_MCDS_PAGE_TIMEOUT, NULL);
 }
@@ -137,7 +137,7 @@ ngx_mcds_page_unqueue(ngx_mcds_waiter_t *waiter)
 
 
 void
-ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
+ngx_mcds_page_count_wait(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
 {
     if (!waiter->waited) {
         return;
@@ -200,7 +200,7 @@ ngx_mcds_page_for(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
 
 
 void
-ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
+ngx_mcds_page_give(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
     ngx_uint_t          outcome, built;
     ngx_mcds_waiter_t  *waiter;
@@ -279,7 +279,7 @@ ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
         break;
     }
 
-    ngx_mcds_page_waited(waiter, how);
+    ngx_mcds_page_count_wait(waiter, how);
 
     waiter->handler(waiter->data, outcome,
                     outcome == NGX_MCDS_PAGE_FOUND ? snapshot : NULL);

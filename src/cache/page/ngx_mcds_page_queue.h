@@ -58,7 +58,7 @@ ngx_mcds_waiter_t *ngx_mcds_page_first_waiter(ngx_mcds_page_t *page);
  * ended: "how" is one of NGX_MCDS_ZONE_WAIT_*.
  */
 
-void ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how);
+void ngx_mcds_page_count_wait(ngx_mcds_waiter_t *waiter, ngx_uint_t how);
 
 
 /*
@@ -94,7 +94,7 @@ void ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
  * waiting requests that have a stale page get NGX_MCDS_PAGE_TIMEOUT.
  */
 
-void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
+void ngx_mcds_page_give(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /*

@@ -110,7 +110,8 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
 
         read->purges = ngx_mcds_local_purges(page->place);
         read->asked = ngx_mcds_clock(ngx_current_msec);
-        read->whole = (!page->local || ngx_mcds_page_kept(page, NULL) == NULL);
+        read->whole = (!page->local
+                       || ngx_mcds_page_get_copy(page, NULL) == NULL);
 
         ngx_mcds_page_request(page, &req, NGX_MCDS_CAS|NGX_MCDS_FLAGS
                                           |(read->whole ? NGX_MCDS_VALUE : 0));
@@ -166,11 +167,11 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 
         if (result->cas == 0) {
             ngx_mcds_page_no_cas(page);
-            outcome = NGX_MCDS_PAGE_FAILED;
+            outcome = NGX_MCDS_PAGE_NO_REPLY;
         }
 
     } else if (!ngx_mcds_answered(result->rc)) {
-        outcome = NGX_MCDS_PAGE_FAILED;
+        outcome = NGX_MCDS_PAGE_NO_REPLY;
     }
 
     if (outcome == NGX_MCDS_PAGE_FOUND
@@ -184,7 +185,7 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
             return;
         }
 
-        outcome = NGX_MCDS_PAGE_FAILED;
+        outcome = NGX_MCDS_PAGE_NO_REPLY;
     }
 
     ngx_mcds_page_read_end(read, outcome);
@@ -220,12 +221,12 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
             waiter->silent = 1;
         }
 
-        snapshot = ngx_mcds_page_unasked(page);
+        snapshot = ngx_mcds_page_copy_offline(page);
 
     } else if (result->rc == NGX_MCDS_OK && !read->whole && result->cas) {
 
         ngx_mcds_page_item_id(&item_id, result);
-        snapshot = ngx_mcds_page_kept(page, &item_id);
+        snapshot = ngx_mcds_page_get_copy(page, &item_id);
 
         if (snapshot) {
             ngx_mcds_page_keep_confirmed(page, read->purges);
@@ -306,7 +307,7 @@ ngx_mcds_page_read_opened(void *data, ngx_uint_t rc)
 
     outcome = (rc == NGX_MCDS_OK) ? NGX_MCDS_PAGE_FOUND
               : ngx_mcds_answered(rc) ? NGX_MCDS_PAGE_MISSING
-              : NGX_MCDS_PAGE_FAILED;
+              : NGX_MCDS_PAGE_NO_REPLY;
 
     ngx_mcds_page_read_end(read, outcome);
 }

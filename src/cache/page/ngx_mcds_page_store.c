@@ -59,7 +59,7 @@ static void ngx_mcds_store_request(ngx_mcds_store_t *store,
 static ngx_int_t ngx_mcds_store_cut(ngx_mcds_store_t *store);
 static ngx_mcds_snapshot_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
     ngx_mcds_split_t *split);
-static void ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas);
+static void ngx_mcds_store_drop_old(ngx_mcds_store_t *store, uint64_t cas);
 static void ngx_mcds_store_item_id(ngx_mcds_store_t *store,
     ngx_mcds_item_id_t *item_id, uint64_t cas);
 static void ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len);
@@ -177,7 +177,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
     switch (result->rc) {
 
     case NGX_MCDS_OK:
-        ngx_mcds_store_replaced(store, result->cas);
+        ngx_mcds_store_drop_old(store, result->cas);
 
         if (store->expired) {
             ngx_mcds_page_drop(store->page);
@@ -455,7 +455,7 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
         page->refused = 0;
 
         if (!told) {
-            ngx_mcds_page_found(page, snapshot);
+            ngx_mcds_page_give(page, snapshot);
         }
     }
 
@@ -494,7 +494,7 @@ ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 /* Removes the parts of the old page's body after the new page was stored. */
 
 static void
-ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
+ngx_mcds_store_drop_old(ngx_mcds_store_t *store, uint64_t cas)
 {
     ngx_mcds_snapshot_t  *snapshot;
     ngx_mcds_page_t      *page;
@@ -663,12 +663,12 @@ ngx_mcds_store_end(ngx_mcds_store_t *store)
         page->step = 0;
 
         ngx_mcds_page_set_idle(page);
-        ngx_mcds_page_share_copy(page, store->snapshot);
+        ngx_mcds_page_share_result(page, store->snapshot);
         ngx_mcds_page_release(page);
 
-        ngx_mcds_page_moved(page);
+        ngx_mcds_page_build_ended(page);
 
-        ngx_mcds_page_found(page, store->snapshot);
+        ngx_mcds_page_give(page, store->snapshot);
     }
 
     if (store->handler) {

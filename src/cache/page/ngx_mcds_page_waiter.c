@@ -62,7 +62,7 @@ ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter)
         ngx_mcds_page_unqueue(waiter);
     }
 
-    ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_ABORTED);
+    ngx_mcds_page_count_wait(waiter, NGX_MCDS_ZONE_WAIT_ABORTED);
 
     if (waiter->building) {
         ngx_mcds_page_abandon(waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
@@ -120,7 +120,7 @@ ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter)
 
     if (waiter->local) {
         waiter->silent = 1;
-        snapshot = ngx_mcds_page_unasked(page);
+        snapshot = ngx_mcds_page_copy_offline(page);
     }
 
     if (snapshot) {
@@ -128,7 +128,7 @@ ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter)
     }
 
     waiter->handler(waiter->data, snapshot ? NGX_MCDS_PAGE_FOUND
-                                           : NGX_MCDS_PAGE_FAILED, snapshot);
+                                           : NGX_MCDS_PAGE_NO_REPLY, snapshot);
 }
 
 

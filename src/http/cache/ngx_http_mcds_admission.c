@@ -117,7 +117,7 @@ ngx_http_mcds_admission_uses(ngx_http_request_t *r,
     ngx_mcds_request_t   req;
 
     if (ccf->cache_min_uses <= 1
-        || ctx->outcome == NGX_MCDS_PAGE_FAILED)
+        || ctx->outcome == NGX_MCDS_PAGE_NO_REPLY)
     {
         return NGX_OK;
     }
@@ -174,7 +174,7 @@ ngx_http_mcds_admission_used(void *data, ngx_mcds_result_t *result)
         ctx->uses = (ngx_uint_t) ngx_min(n, NGX_MAX_UINT32_VALUE);
     }
 
-    ngx_http_mcds_task_wake(ctx->task);
+    ngx_http_mcds_task_result(ctx->task);
 }
 
 
@@ -190,7 +190,7 @@ ngx_http_mcds_admission_hurry(ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ngx_mcds_op_active(&ctx->use)) {
         ngx_mcds_cancel(&ctx->use);
-        ngx_http_mcds_task_wake(ctx->task);
+        ngx_http_mcds_task_result(ctx->task);
     }
 }
 

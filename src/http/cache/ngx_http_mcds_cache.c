@@ -22,7 +22,7 @@
 
 static ngx_int_t ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
-static ngx_int_t ngx_http_mcds_cache_judged(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_cache_use_found(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_gone(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
@@ -65,7 +65,7 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     if (!ctx->routed) {
         ctx->routed = 1;
 
-        rc = ngx_http_mcds_cache_arrive(r, ctx, ccf);
+        rc = ngx_http_mcds_cache_end_route(r, ctx, ccf);
 
         if (rc != NGX_OK) {
             return rc;
@@ -125,7 +125,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
 
     ctx->cas = ctx->snapshot ? ctx->snapshot->item_id.cas : 0;
 
-    if (ctx->replace) {
+    if (ctx->overwrite) {
 
         /*
          * the response to this request replaces the stored page only if the
@@ -133,15 +133,15 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
          */
 
         return ngx_http_mcds_cache_pass(r, ctx,
-                                     ctx->outcome != NGX_MCDS_PAGE_FAILED);
+                                     ctx->outcome != NGX_MCDS_PAGE_NO_REPLY);
     }
 
     if (ctx->outcome == NGX_MCDS_PAGE_FOUND) {
-        return ngx_http_mcds_cache_judged(r, ctx, ccf);
+        return ngx_http_mcds_cache_use_found(r, ctx, ccf);
     }
 
     ctx->status = NGX_HTTP_MCDS_MISS;
-    ctx->reason = (ctx->outcome == NGX_MCDS_PAGE_FAILED)
+    ctx->reason = (ctx->outcome == NGX_MCDS_PAGE_NO_REPLY)
                   ? NGX_MCDS_REASON_MEMCACHED : NGX_MCDS_REASON_ABSENT;
 
     return ngx_http_mcds_cache_miss(r, ctx, ccf);
@@ -154,7 +154,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
  */
 
 static ngx_int_t
-ngx_http_mcds_cache_judged(ngx_http_request_t *r,
+ngx_http_mcds_cache_use_found(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_uint_t                 verdict;
@@ -414,7 +414,7 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
     enter.backoff_max = ccf->cache_backoff_max;
     enter.refresh = refresh;
     enter.has_old = has_old;
-    enter.local = (ctx->outcome == NGX_MCDS_PAGE_FAILED);
+    enter.offline = (ctx->outcome == NGX_MCDS_PAGE_NO_REPLY);
 
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_WAIT);
 
@@ -478,7 +478,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     switch (ctx->outcome) {
 
     case NGX_MCDS_PAGE_FOUND:
-        return ngx_http_mcds_cache_judged(r, ctx, ccf);
+        return ngx_http_mcds_cache_use_found(r, ctx, ccf);
 
     case NGX_MCDS_PAGE_AGAIN:
         return ngx_http_mcds_lookup_again(ctx, ccf);

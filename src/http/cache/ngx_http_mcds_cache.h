@@ -460,7 +460,7 @@ struct ngx_http_mcds_cache_ctx_s {
                                                  stored */
     unsigned                     judged:1;    /* it was decided whether to
                                                  store the response */
-    unsigned                     replace:1;   /* the stored page is not used,
+    unsigned                     overwrite:1; /* the stored page is not used,
                                                  but replaced by the response
                                                  to this request */
     unsigned                     detaching:1; /* a cleanup handler was added
@@ -610,7 +610,7 @@ ngx_uint_t ngx_http_mcds_cache_may_rebuild(ngx_http_request_t *r,
  * client.  NGX_OK; NGX_ERROR: out of memory.
  */
 
-ngx_int_t ngx_http_mcds_cache_asked(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_cache_note_auth(ngx_http_request_t *r);
 
 /*
  * Call this when the request has reached the location that responds: applies
@@ -619,7 +619,7 @@ ngx_int_t ngx_http_mcds_cache_asked(ngx_http_request_t *r);
  * results are those of ngx_http_mcds_cache_decide().
  */
 
-ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
+ngx_int_t ngx_http_mcds_cache_end_route(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
@@ -627,7 +627,7 @@ ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
  * request does not use: drops all that the lookup has found.
  */
 
-void ngx_http_mcds_cache_unasked(ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_cache_drop_lookup(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
  * Call this when the origin has redirected the request r to another location,

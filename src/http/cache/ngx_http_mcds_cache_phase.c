@@ -153,7 +153,7 @@ ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
             return ngx_http_mcds_task_suspend(r, task);
         }
 
-        ngx_http_mcds_cache_unasked(ctx);
+        ngx_http_mcds_cache_drop_lookup(ctx);
     }
 
     return ngx_http_mcds_phase_purge(r, NULL, ccf);
@@ -442,7 +442,7 @@ ngx_http_mcds_phase_error_page(ngx_http_request_t *r,
     ctx->failed_status = r->upstream->headers_in.status_n;
     ctx->failed_tries = r->upstream_states ? r->upstream_states->nelts : 0;
 
-    (void) ngx_http_mcds_revalidate_asked(r, ctx);
+    (void) ngx_http_mcds_revalidate_strip(r, ctx);
 }
 
 

@@ -35,9 +35,9 @@ static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_mcds_cache_replaced(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_cache_personal(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
-static ngx_uint_t ngx_http_mcds_cache_led(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_mcds_cache_refuse_redirect(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
-static ngx_int_t ngx_http_mcds_cache_join(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_cache_take_location(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t reason);
@@ -79,7 +79,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 
     ctx->authorization = ngx_http_mcds_cache_personal(r, ccf);
 
-    if (ngx_http_mcds_cache_led(r, ctx)) {
+    if (ngx_http_mcds_cache_refuse_redirect(r, ctx)) {
         return NGX_OK;
     }
 
@@ -126,7 +126,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_BYPASS;
-        ctx->replace = 1;
+        ctx->overwrite = 1;
     }
 
     /*
@@ -300,7 +300,8 @@ ngx_http_mcds_cache_personal(ngx_http_request_t *r,
  */
 
 static ngx_uint_t
-ngx_http_mcds_cache_led(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+ngx_http_mcds_cache_refuse_redirect(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (!ngx_http_mcds_is_accel(r)) {
         return 0;
@@ -367,7 +368,7 @@ ngx_http_mcds_cache_may_rebuild(ngx_http_request_t *r,
  */
 
 ngx_int_t
-ngx_http_mcds_cache_asked(ngx_http_request_t *r)
+ngx_http_mcds_cache_note_auth(ngx_http_request_t *r)
 {
     ngx_http_mcds_cache_ctx_t  *ctx;
 
@@ -389,7 +390,7 @@ ngx_http_mcds_cache_asked(ngx_http_request_t *r)
 
 
 ngx_int_t
-ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
+ngx_http_mcds_cache_end_route(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t  rc;
@@ -417,7 +418,7 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    return ngx_http_mcds_cache_join(r, ctx, ccf);
+    return ngx_http_mcds_cache_take_location(r, ctx, ccf);
 }
 
 
@@ -428,8 +429,8 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
  */
 
 static ngx_int_t
-ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf)
+ngx_http_mcds_cache_take_location(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t                    rc;
     ngx_str_t                    key;
@@ -477,12 +478,12 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         ctx->only_if_cached |= only_if_cached;
     }
 
-    if (!ctx->replace
+    if (!ctx->overwrite
         && ngx_http_test_predicates(r, ccf->cache_bypass) != NGX_OK)
     {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_BYPASS;
-        ctx->replace = 1;
+        ctx->overwrite = 1;
     }
 
     if (ctx->waiter.page
@@ -506,7 +507,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
                ? NGX_AGAIN : NGX_ERROR;
     }
 
-    ngx_http_mcds_cache_unasked(ctx);
+    ngx_http_mcds_cache_drop_lookup(ctx);
 
     ctx->key = key;
 
@@ -557,7 +558,7 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_cache_unasked(ngx_http_mcds_cache_ctx_t *ctx)
+ngx_http_mcds_cache_drop_lookup(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_cache_forget(ctx);
 
@@ -583,7 +584,7 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     refused = ngx_http_mcds_store_redirect(r, ctx, ctx->conf->cache_ignore);
 
-    if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
+    if (ngx_http_mcds_revalidate_strip(r, ctx) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

@@ -126,7 +126,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     ngx_http_mcds_cache_ctx_t   *ctx;
     ngx_http_mcds_cache_conf_t  *ccf;
 
-    if (ngx_http_mcds_cache_asked(r) != NGX_OK) {
+    if (ngx_http_mcds_cache_note_auth(r) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -158,7 +158,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
         rc = ngx_http_mcds_revalidate(r, ctx);
 
-        if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK
+        if (ngx_http_mcds_revalidate_strip(r, ctx) != NGX_OK
             || rc == NGX_AGAIN)
         {
             return NGX_ERROR;

@@ -98,7 +98,7 @@ ngx_http_mcds_head_tells(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (r->method != NGX_HTTP_HEAD
         || r != r->main
         || ctx->snapshot == NULL
-        || ctx->replace
+        || ctx->overwrite
         || ctx->authorization)
     {
         return 0;

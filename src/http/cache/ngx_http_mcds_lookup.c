@@ -275,12 +275,12 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
          * may be used, but only with mcds_cache_local
          */
 
-        if (ctx->vary.base_outcome == NGX_MCDS_PAGE_FAILED
+        if (ctx->vary.base_outcome == NGX_MCDS_PAGE_NO_REPLY
             && !ctx->waiter.local)
         {
             ngx_http_mcds_lookup_drop(ctx);
 
-            ctx->outcome = NGX_MCDS_PAGE_FAILED;
+            ctx->outcome = NGX_MCDS_PAGE_NO_REPLY;
         }
     }
 
@@ -491,7 +491,7 @@ ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
 
     ctx->vary.base_outcome = outcome;
 
-    ngx_http_mcds_task_wake(ctx->task);
+    ngx_http_mcds_task_result(ctx->task);
 }
 
 
@@ -547,7 +547,7 @@ ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
 
     ctx->waiter.no_body = (r->method != NGX_HTTP_GET
                            || r->header_only
-                         || ctx->replace
+                         || ctx->overwrite
                          || ngx_http_mcds_cache_partial(r));
 
     return NGX_OK;
@@ -581,7 +581,7 @@ ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
         }
     }
 
-    ngx_http_mcds_task_wake(ctx->task);
+    ngx_http_mcds_task_result(ctx->task);
 }
 
 

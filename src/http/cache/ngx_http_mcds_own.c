@@ -459,7 +459,7 @@ ngx_http_mcds_own_wake(ngx_http_mcds_own_t *own)
 
     if (own->waiting) {
         own->waiting = 0;
-        ngx_http_mcds_task_wake(own->client->task);
+        ngx_http_mcds_task_result(own->client->task);
     }
 }
 

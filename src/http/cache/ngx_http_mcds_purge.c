@@ -103,7 +103,7 @@ static ngx_int_t ngx_http_mcds_purge_missed(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging);
 static ngx_int_t ngx_http_mcds_purge_json(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging);
-static ngx_int_t ngx_http_mcds_purge_list(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_purge_write_list(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging, ngx_uint_t missed, ngx_str_t *list);
 
 
@@ -179,7 +179,7 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
      */
 
     ctx->invalidate = 0;
-    ctx->replace = 0;
+    ctx->overwrite = 0;
     ctx->status = NGX_HTTP_MCDS_NONE;
     ctx->reason = NGX_MCDS_REASON_NONE;
 
@@ -818,7 +818,7 @@ ngx_http_mcds_purge_missed(ngx_http_request_t *r,
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "purge failed: %s", ngx_mcds_strerror(purging->rc));
 
-    if (ngx_http_mcds_purge_list(r, purging, 1, &list) != NGX_OK) {
+    if (ngx_http_mcds_purge_write_list(r, purging, 1, &list) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -835,7 +835,7 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
     u_char     *p;
     ngx_str_t   text, list;
 
-    if (ngx_http_mcds_purge_list(r, purging, 0, &list) != NGX_OK) {
+    if (ngx_http_mcds_purge_write_list(r, purging, 0, &list) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -871,7 +871,7 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
  */
 
 static ngx_int_t
-ngx_http_mcds_purge_list(ngx_http_request_t *r,
+ngx_http_mcds_purge_write_list(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging, ngx_uint_t missed, ngx_str_t *list)
 {
     u_char                  *p;

@@ -146,7 +146,7 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
+ngx_http_mcds_revalidate_strip(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (!ctx->validating) {
@@ -168,7 +168,7 @@ ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
      */
 
     return ctx->snapshot
-           && !ctx->replace
+           && !ctx->overwrite
            && ctx->snapshot->entry.kind == NGX_MCDS_ENTRY_PAGE;
 }
 
@@ -625,7 +625,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    if (ngx_http_mcds_store_rule(r, ctx, ccf)) {
+    if (ngx_http_mcds_store_apply_rule(r, ctx, ccf)) {
         ngx_mcds_value_unref(value);
         return NGX_OK;
     }
@@ -647,7 +647,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     storing.value = value;
     storing.cas = ctx->cas;
     storing.renewed = 1;
-    storing.replace = ctx->replace;
+    storing.replace = ctx->overwrite;
 
     ctx->renewed = (ngx_mcds_page_store(&ctx->waiter, &storing) == NGX_OK);
 

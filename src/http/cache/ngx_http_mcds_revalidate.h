@@ -54,7 +54,7 @@ ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
  * when out of memory.
  */
 
-ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
+ngx_int_t ngx_http_mcds_revalidate_strip(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 

@@ -30,7 +30,7 @@ static ngx_int_t ngx_http_mcds_store_judge(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry, off_t length);
 static ngx_uint_t ngx_http_mcds_store_sliced(ngx_http_request_t *r,
     off_t length);
-static void ngx_http_mcds_store_replaced(ngx_http_request_t *r,
+static void ngx_http_mcds_store_end_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_store_foreign(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
@@ -76,7 +76,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
     if (!ngx_http_mcds_is_accel(r)
         && (r->err_status || ngx_http_mcds_replaced(r, ctx)))
     {
-        ngx_http_mcds_store_replaced(r, ctx);
+        ngx_http_mcds_store_end_replaced(r, ctx);
         return NGX_DECLINED;
     }
 
@@ -218,7 +218,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    if (ngx_http_mcds_store_rule(r, ctx, ccf)) {
+    if (ngx_http_mcds_store_apply_rule(r, ctx, ccf)) {
         return NGX_DECLINED;
     }
 
@@ -254,8 +254,8 @@ ngx_http_mcds_store_sliced(ngx_http_request_t *r, off_t length)
 
 
 ngx_uint_t
-ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf)
+ngx_http_mcds_store_apply_rule(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     if (ngx_http_mcds_admission_allowed(r, ctx, ccf)) {
         return 0;
@@ -276,7 +276,7 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
  */
 
 static void
-ngx_http_mcds_store_replaced(ngx_http_request_t *r,
+ngx_http_mcds_store_end_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t  status;
@@ -861,7 +861,7 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
     storing.entry = &store->entry;
     storing.split = split;
     storing.cas = ctx->cas;
-    storing.replace = ctx->replace;
+    storing.replace = ctx->overwrite;
 
     (void) ngx_mcds_page_store(&ctx->waiter, &storing);
 }

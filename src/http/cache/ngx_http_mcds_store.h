@@ -123,7 +123,7 @@ void ngx_http_mcds_store_fail(ngx_http_request_t *r,
  * page has ended then.
  */
 
-ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
+ngx_uint_t ngx_http_mcds_store_apply_rule(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 

@@ -173,7 +173,7 @@ ngx_http_mcds_tags_handler(void *data)
         ctx->purges = ngx_mcds_tags_counter(ctx->tags);
     }
 
-    ngx_http_mcds_task_wake(ctx->task);
+    ngx_http_mcds_task_result(ctx->task);
 }
 
 

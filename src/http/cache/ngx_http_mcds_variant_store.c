@@ -298,7 +298,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     put->cas = ctx->cas;
-    put->replace = ctx->replace;
+    put->replace = ctx->overwrite;
     put->max = ctx->conf->cache_max_variants;
     put->ttl = NGX_HTTP_MCDS_MOVED;
     put->secrets = ctx->conf->secrets;
@@ -888,7 +888,7 @@ ngx_http_mcds_put_forked(void *data, ngx_uint_t rc,
 
     if (ctx) {
         ctx->vary.fork = NULL;
-        ngx_http_mcds_task_wake(ctx->task);
+        ngx_http_mcds_task_result(ctx->task);
     }
 }
 
@@ -908,7 +908,7 @@ ngx_http_mcds_variant_hurry(ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ctx->vary.fork) {
         ngx_http_mcds_variant_unfork(ctx);
-        ngx_http_mcds_task_wake(ctx->task);
+        ngx_http_mcds_task_result(ctx->task);
     }
 }
 

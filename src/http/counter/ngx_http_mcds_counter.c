@@ -706,7 +706,7 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
 
     number->task->needed--;
 
-    ngx_http_mcds_task_wake(number->task);
+    ngx_http_mcds_task_result(number->task);
 }
 
 

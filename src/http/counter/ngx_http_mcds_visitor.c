@@ -299,7 +299,7 @@ ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value)
 
     number->task->needed--;
 
-    ngx_http_mcds_task_wake(number->task);
+    ngx_http_mcds_task_result(number->task);
 }
 
 

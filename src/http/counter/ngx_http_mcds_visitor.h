@@ -31,9 +31,9 @@ struct ngx_http_mcds_visitor_s {
 /*
  * Counts a visit under the key of a counter of visitors, unless counts is 0,
  * and sets the number of visitors that the request r shows.  If memcached must
- * be asked for this number, ngx_http_mcds_task_wake() is called when memcached
- * has replied.  Returns NGX_OK, or NGX_ERROR if the value of "visitor=" cannot
- * be computed.
+ * be asked for this number, ngx_http_mcds_task_result() is called when
+ * memcached has replied.  Returns NGX_OK, or NGX_ERROR if the value of
+ * "visitor=" cannot be computed.
  */
 
 ngx_int_t ngx_http_mcds_visitor_start(ngx_http_request_t *r,

@@ -527,7 +527,7 @@ ngx_http_mcds_resource_done(ngx_http_mcds_resource_t *res)
     }
 
     if (res->task) {
-        ngx_http_mcds_task_wake(res->task);
+        ngx_http_mcds_task_result(res->task);
         return;
     }
 

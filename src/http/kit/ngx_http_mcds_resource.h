@@ -131,7 +131,7 @@ ngx_int_t ngx_http_mcds_resource_wait(ngx_http_mcds_resource_t *res);
  * answered.  After the last one, unless the client has left, res->respond is
  * called at the end of this turn of the event loop; it returns the result for a
  * content handler to return, or NGX_DONE if it has started further operations.
- * If res->task is set, ngx_http_mcds_task_wake() is called instead of
+ * If res->task is set, ngx_http_mcds_task_result() is called instead of
  * res->respond.  This call may free the resource.
  */
 

@@ -273,7 +273,7 @@ ngx_http_mcds_task_suspend(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
 
 void
-ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task)
+ngx_http_mcds_task_result(ngx_http_mcds_task_t *task)
 {
     if (--task->waiting == 0 && task->suspended) {
         ngx_http_mcds_wake(&task->park);

@@ -284,7 +284,7 @@ ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
  * continues at the end of this turn of the event loop.
  */
 
-void ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task);
+void ngx_http_mcds_task_result(ngx_http_mcds_task_t *task);
 
 
 /*
