@@ -69,6 +69,7 @@ static ngx_int_t ngx_http_mcds_lock_take(ngx_http_request_t *r,
 static void ngx_http_mcds_lock_acquired(void *data,
     ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_over(void *data);
+static ngx_uint_t ngx_http_mcds_lock_error_page(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_lock_same(ngx_http_request_t *r,
     ngx_http_mcds_lock_claim_t *claim);
 static void ngx_http_mcds_lock_drop(ngx_http_mcds_lock_ctx_t *ctx);
@@ -181,7 +182,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
             return ngx_http_mcds_lock_judge(r, ctx);
         }
 
-        if (ctx->refused || ngx_http_mcds_is_error_page(r)) {
+        if (ctx->refused || ngx_http_mcds_lock_error_page(r)) {
 
             /*
              * the error page of a request that has already asked for a lock
@@ -388,6 +389,20 @@ ngx_http_mcds_lock_over(void *data)
     ngx_http_mcds_budget_log(ctx->task->request);
 
     ngx_http_mcds_lock_acquired(claim, NULL, NGX_MCDS_LOCK_UNAVAILABLE);
+}
+
+
+/*
+ * 1 if the request was led to an error page.  A location to which an upstream
+ * has led the request by X-Accel-Redirect makes the response, even if another
+ * upstream was asked before: its lock is taken.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_lock_error_page(ngx_http_request_t *r)
+{
+    return r->error_page
+           || (!ngx_http_mcds_is_accel(r) && ngx_http_mcds_is_error_page(r));
 }
 
 
