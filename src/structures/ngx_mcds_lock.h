@@ -235,10 +235,11 @@ typedef struct {
 /*
  * Changes the lock change->key if it has the owner in change->item and, unless
  * change->item.number is 0, this number as its fencing token: gives the lock a
- * lifetime of ttl seconds from now or, with a ttl of 0, releases it.  Without
- * an owner the function only reads the state of the lock.  The handler is
- * called once, not from inside of this call.  rc is OK; EXISTS, another owner
- * has the lock; NOT_FOUND, the lock is free; or another code.
+ * lifetime of ttl seconds from now or, with a ttl of 0, releases it.  A lock
+ * whose item has no fencing token yet can be released, but not extended.
+ * Without an owner the function only reads the state of the lock.  The handler
+ * is called once, not from inside of this call.  rc is OK; EXISTS, another
+ * owner has the lock; NOT_FOUND, the lock is free; or another code.
  */
 
 void ngx_mcds_lock_change(ngx_mcds_lock_change_t *change);

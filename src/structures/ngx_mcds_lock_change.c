@@ -112,17 +112,21 @@ ngx_mcds_lock_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
 /*
  * Returns 1 if the owner that the change names has the lock, with the fencing
- * token in the change, if there is one.  Returns 0 if the item has no fencing
- * token: its owner does not have the lock yet.
+ * token in the change, if there is one.  An item without a fencing token, whose
+ * owner does not have the lock yet, can only be released: if the owner has died
+ * by now, its lock remains, and if the owner is still about to write its token,
+ * it finds that the lock was lost.
  */
 
 static ngx_uint_t
 ngx_mcds_lock_same(ngx_mcds_lock_change_t *change,
     ngx_mcds_lock_item_t *item)
 {
-    if (item->number == 0
-        || (change->item.number && change->item.number != item->number))
-    {
+    if (item->number == 0 && change->ttl) {
+        return 0;
+    }
+
+    if (change->item.number && change->item.number != item->number) {
         return 0;
     }
 
