@@ -217,7 +217,16 @@ ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower)
 uint64_t
 ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower)
 {
-    return follower->feed->settled;
+    ngx_mcds_log_feed_t  *feed;
+
+    feed = follower->feed;
+
+    /*
+     * if too many lines were held back, the followers got some that have not
+     * settled: a new follower has to read these
+     */
+
+    return ngx_max(feed->settled, feed->newest.time);
 }
 
 
@@ -691,7 +700,8 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
  * Returns the number of lines, at the start of the feed's batch, that have
  * settled: no earlier line of the log is to come, so that the followers may get
  * these lines.  If the batch has more than NGX_MCDS_LOG_UNSETTLED lines,
- * returns the number of all its lines.
+ * returns the number of all its lines, but not at the first look for new lines:
+ * the followers do not get those of its lines that are returned.
  */
 
 static ngx_uint_t
@@ -705,7 +715,7 @@ ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)
     events = &feed->batch->events;
     events->n = ngx_mcds_log_sort(events->elts, events->n);
 
-    if (events->n > NGX_MCDS_LOG_UNSETTLED) {
+    if (feed->ready && events->n > NGX_MCDS_LOG_UNSETTLED) {
         return events->n;
     }
 

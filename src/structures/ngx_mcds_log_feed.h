@@ -72,8 +72,10 @@ ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
 
 /*
  * Returns the time, in milliseconds since the epoch, up to which the lines of a
- * log have settled: no earlier line is to come.  The follower gets later lines
- * in batches, each line once, and reads earlier lines by ngx_mcds_log_read().
+ * log have settled: no earlier line is to come.  If more lines came at a time
+ * than the feed holds back, it is the time of the last line that followers have
+ * got, if that is later.  The follower gets later lines in batches, each line
+ * once, and reads earlier lines by ngx_mcds_log_read().
  * A line that was written late may come twice: from such a read, and in a batch
  * of new lines.  The last batch that may repeat a line of a read is that of the
  * first look for new lines that begins after the read.  The function
