@@ -78,7 +78,11 @@ struct ngx_mcds_log_feed_s {
     uint64_t                  since;     /* time, ms since the epoch: lines of
                                             the log with an earlier time are
                                             never given to the followers */
-    ngx_uint_t                unanswered;
+    ngx_queue_t               asks;      /* queries for items of the log that
+                                            are yet to be sent */
+    ngx_uint_t                sent;      /* number of queries that memcached has
+                                            not answered yet */
+    ngx_uint_t                unanswered; /* number of all these queries */
     ngx_uint_t                looks;
     ngx_uint_t                first;     /* number of the current look for new
                                             lines or, if looks directly before
@@ -94,6 +98,7 @@ struct ngx_mcds_log_feed_s {
 /* a query for an item of the log */
 
 typedef struct {
+    ngx_queue_t               queue;
     ngx_mcds_op_t             op;
     ngx_mcds_log_feed_t      *feed;
     ngx_mcds_log_chunk_t     *chunk;
@@ -112,6 +117,7 @@ static ngx_mcds_log_chunk_t *ngx_mcds_log_new_chunk(uint64_t number);
 static void ngx_mcds_log_free_chunk(ngx_mcds_log_chunk_t *chunk);
 static void ngx_mcds_log_ask_part(ngx_mcds_log_feed_t *feed,
     ngx_mcds_log_chunk_t *chunk, ngx_uint_t part, ngx_uint_t whole);
+static void ngx_mcds_log_ask_next(ngx_mcds_log_feed_t *feed);
 static void ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_log_found(ngx_mcds_log_ask_t *ask,
     ngx_mcds_result_t *result);
@@ -179,6 +185,7 @@ ngx_mcds_log_get_feed(ngx_mcds_log_t *log)
     feed->since = ngx_mcds_now() - NGX_MCDS_LOG_LATE;
     ngx_queue_init(&feed->followers);
     ngx_queue_init(&feed->chunks);
+    ngx_queue_init(&feed->asks);
 
     /*
      * the timer that looks for new lines of a log is not cancelable: a worker
@@ -453,10 +460,38 @@ ngx_mcds_log_ask_part(ngx_mcds_log_feed_t *feed, ngx_mcds_log_chunk_t *chunk,
     ask->part = part;
     ask->whole = whole;
 
-    ngx_mcds_log_get_item(feed->log, chunk->chunk, part,
-                          whole ? NGX_MCDS_VALUE : 0, &ask->op);
-
+    ngx_queue_insert_tail(&feed->asks, &ask->queue);
     feed->unanswered++;
+
+    ngx_mcds_log_ask_next(feed);
+}
+
+
+/*
+ * Sends queries for items of the log, no more at a time than the pool of
+ * memcached servers allows; the others follow when it has answered.
+ */
+
+static void
+ngx_mcds_log_ask_next(ngx_mcds_log_feed_t *feed)
+{
+    ngx_uint_t           batch;
+    ngx_queue_t         *q;
+    ngx_mcds_log_ask_t  *ask;
+
+    batch = ngx_mcds_pool_batch(feed->log->pool, 0);
+
+    while (feed->sent < batch && !ngx_queue_empty(&feed->asks)) {
+
+        q = ngx_queue_head(&feed->asks);
+        ngx_queue_remove(q);
+        ask = ngx_queue_data(q, ngx_mcds_log_ask_t, queue);
+
+        feed->sent++;
+
+        ngx_mcds_log_get_item(feed->log, ask->chunk->chunk, ask->part,
+                              ask->whole ? NGX_MCDS_VALUE : 0, &ask->op);
+    }
 }
 
 
@@ -469,6 +504,7 @@ ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result)
 
     ask = data;
     feed = ask->feed;
+    feed->sent--;
     feed->unanswered--;
 
     if (result->rc == NGX_MCDS_OK) {
@@ -494,6 +530,8 @@ ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result)
     }
 
     ngx_free(ask);
+
+    ngx_mcds_log_ask_next(feed);
 
     if (feed->unanswered == 0) {
         ngx_mcds_log_looked(feed);

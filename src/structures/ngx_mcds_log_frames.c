@@ -44,6 +44,21 @@ ngx_mcds_log_frame_create(uint64_t writer, uint64_t seq, uint64_t chunk,
 }
 
 
+ngx_uint_t
+ngx_mcds_log_frame_again(ngx_mcds_log_frame_t *frame, ngx_uint_t part,
+    ngx_msec_t timeout)
+{
+    if (!frame->failed) {
+        frame->failed = 1;
+        frame->refused = ngx_current_msec;
+    }
+
+    frame->part = part;
+
+    return ngx_current_msec - frame->refused < timeout;
+}
+
+
 void
 ngx_mcds_log_frame_free(ngx_mcds_log_frame_t *frame)
 {

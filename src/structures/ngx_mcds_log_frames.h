@@ -28,6 +28,8 @@ typedef struct {
     ngx_mcds_value_t       *value;
     ngx_mcds_log_put_pt     handler;
     void                   *data;
+    ngx_msec_t              refused;    /* when the pool was too busy to send
+                                           these lines for the first time */
     unsigned                ended:1;
     unsigned                once:1;
     unsigned                failed:1;   /* these lines were sent in vain */
@@ -43,6 +45,16 @@ typedef struct {
 
 ngx_mcds_log_frame_t *ngx_mcds_log_frame_create(uint64_t writer, uint64_t seq,
     uint64_t chunk, size_t len);
+
+
+/*
+ * Notes that a pool was too busy to send the frame (lines to append at once) to
+ * the item "part".  Returns 1 if less than timeout ms have passed since it was
+ * too busy for the first time: the lines are sent again.
+ */
+
+ngx_uint_t ngx_mcds_log_frame_again(ngx_mcds_log_frame_t *frame,
+    ngx_uint_t part, ngx_msec_t timeout);
 
 
 /* Removes a frame (lines to append at once) from its queue, and frees it. */

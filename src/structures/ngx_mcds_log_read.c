@@ -39,6 +39,9 @@ typedef struct {
     ngx_uint_t                asked;     /* number of items of this chunk, a
                                             time interval of the log, that were
                                             requested */
+    ngx_uint_t                planned;   /* number of items of this chunk that
+                                            are to be requested before it is
+                                            known whether there are more */
     ngx_uint_t                unanswered;
     unsigned                  ended:1;   /* 1: this chunk, a time interval of
                                             the log, has no further items to
@@ -82,6 +85,7 @@ struct ngx_mcds_log_read_s {
                                             intervals) that were read fully */
     ngx_queue_t               items;     /* items of the log that are being
                                             read, ngx_mcds_log_item_t */
+    ngx_uint_t                nitems;    /* number of these items */
     ngx_queue_t               spare;
     ngx_uint_t                rc;
 };
@@ -91,7 +95,8 @@ static ngx_int_t ngx_mcds_log_slots(ngx_mcds_log_read_t *read, uint64_t now);
 static void ngx_mcds_log_event(ngx_event_t *ev);
 static void ngx_mcds_log_go_on(ngx_mcds_log_read_t *read);
 static void ngx_mcds_log_begin_slots(ngx_mcds_log_read_t *read);
-static void ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot);
+static void ngx_mcds_log_plan(ngx_mcds_log_slot_t *slot);
+static void ngx_mcds_log_ask(ngx_mcds_log_read_t *read);
 static ngx_mcds_log_item_t *ngx_mcds_log_item_get(ngx_mcds_log_read_t *read);
 static void ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_log_item(ngx_mcds_log_slot_t *slot,
@@ -210,13 +215,21 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
 
         slot = &read->slots[read->done];
 
-        if (slot->unanswered) {
-            return;
+        if (slot->asked == slot->planned
+            && slot->unanswered == 0
+            && !slot->ended)
+        {
+            ngx_mcds_log_plan(slot);
         }
 
-        if (!slot->ended) {
-            ngx_mcds_log_ask(slot);
-            continue;
+        ngx_mcds_log_ask(read);
+
+        if (read->rc != NGX_MCDS_OK) {
+            break;
+        }
+
+        if (slot->asked < slot->planned || slot->unanswered) {
+            return;
         }
 
         slot->events.n = ngx_mcds_log_sort(slot->events.elts,
@@ -256,50 +269,72 @@ ngx_mcds_log_begin_slots(ngx_mcds_log_read_t *read)
 
     end = ngx_min(read->done + read->window, read->nslots);
 
-    while (read->rc == NGX_MCDS_OK && read->begun < end) {
-        ngx_mcds_log_ask(&read->slots[read->begun++]);
+    while (read->begun < end) {
+        ngx_mcds_log_plan(&read->slots[read->begun++]);
     }
 }
 
 
 /*
- * Requests the next items of a chunk, a time interval of a log: as many as were
- * requested before, within limits.
+ * Plans to request the next items of a chunk, a time interval of a log: as many
+ * as were requested before, within limits.
  */
 
 static void
-ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
+ngx_mcds_log_plan(ngx_mcds_log_slot_t *slot)
 {
-    ngx_uint_t            n;
+    ngx_uint_t  n;
+
+    if (slot->planned == NGX_MCDS_LOG_PARTS) {
+        slot->ended = 1;
+        return;
+    }
+
+    n = ngx_min(ngx_max(slot->planned, NGX_MCDS_LOG_FEW), NGX_MCDS_LOG_MANY);
+
+    slot->planned = ngx_min(slot->planned + n, NGX_MCDS_LOG_PARTS);
+}
+
+
+/*
+ * Requests the items of the log that are planned, no more at a time than the
+ * pool of memcached servers allows; the others follow when it has answered.
+ */
+
+static void
+ngx_mcds_log_ask(ngx_mcds_log_read_t *read)
+{
+    ngx_uint_t            i, batch;
     ngx_mcds_log_item_t  *item;
-    ngx_mcds_log_read_t  *read;
+    ngx_mcds_log_slot_t  *slot;
 
-    read = slot->read;
+    batch = ngx_mcds_pool_batch(read->log->pool, 0);
 
-    n = ngx_min(ngx_max(slot->asked, NGX_MCDS_LOG_FEW), NGX_MCDS_LOG_MANY);
+    for (i = read->done; i < read->begun; i++) {
+        slot = &read->slots[i];
 
-    while (n--) {
+        while (slot->asked < slot->planned) {
 
-        if (slot->asked == NGX_MCDS_LOG_PARTS) {
-            slot->ended = 1;
-            return;
+            if (read->nitems >= batch) {
+                return;
+            }
+
+            item = ngx_mcds_log_item_get(read);
+
+            if (item == NULL) {
+                read->rc = NGX_MCDS_BUSY;
+                return;
+            }
+
+            item->slot = slot;
+            item->part = slot->asked;
+
+            ngx_mcds_log_get_item(read->log, slot->chunk, slot->asked,
+                                  NGX_MCDS_VALUE, &item->op);
+
+            slot->asked++;
+            slot->unanswered++;
         }
-
-        item = ngx_mcds_log_item_get(read);
-
-        if (item == NULL) {
-            read->rc = NGX_MCDS_BUSY;
-            return;
-        }
-
-        item->slot = slot;
-        item->part = slot->asked;
-
-        ngx_mcds_log_get_item(read->log, slot->chunk, slot->asked,
-                              NGX_MCDS_VALUE, &item->op);
-
-        slot->asked++;
-        slot->unanswered++;
     }
 }
 
@@ -326,6 +361,7 @@ ngx_mcds_log_item_get(ngx_mcds_log_read_t *read)
     }
 
     ngx_queue_insert_tail(&read->items, &item->queue);
+    read->nitems++;
 
     return item;
 }
@@ -368,16 +404,17 @@ ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result)
 
     ngx_queue_remove(&item->queue);
     ngx_queue_insert_head(&read->spare, &item->queue);
+    read->nitems--;
 
     if (result->rc == NGX_MCDS_NOT_FOUND) {
 
         /*
-         * if the last item that was requested is missing, the log's time
+         * if the last item that is to be requested is missing, the log's time
          * interval has no further items; a missing item before the last one is
          * no sign of the end, as memcached may have lost it
          */
 
-        if (item->part + 1 == slot->asked) {
+        if (item->part + 1 == slot->planned) {
             slot->ended = 1;
         }
 

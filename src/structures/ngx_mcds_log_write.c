@@ -13,9 +13,9 @@
  *   append  to the item of the other writer; if that is full, to the next one
  *
  * After a failure, frames of ngx_mcds_log_line() are written again; those of
- * ngx_mcds_log_put(), whose caller is told of the failure, are not.  If the
- * lines of one call of ngx_mcds_log_put() need several frames, the last of them
- * has the caller's handler.
+ * ngx_mcds_log_put(), whose caller is told of the failure, only if the pool was
+ * too busy to send them.  If the lines of one call of ngx_mcds_log_put() need
+ * several frames, the last of them has the caller's handler.
  *
  * A chunk whose frame could not be written is held, with all its frames: other
  * chunks may be on other servers, and are written meanwhile.  At intervals one
@@ -34,11 +34,13 @@
 
 
 /*
- * the interval between attempts to write to a log, the time for which a worker
- * that exits tries after its last line or a first failure, and the interval
- * between messages about lost lines; ms
+ * the interval between attempts to write to a log, and to send lines for which
+ * the pool was too busy; the time for which a worker that exits tries after its
+ * last line or a first failure; and the interval between messages about lost
+ * lines; ms
  */
 #define NGX_MCDS_LOG_RETRY        500
+#define NGX_MCDS_LOG_AGAIN        10
 #define NGX_MCDS_LOG_EXIT         3000
 #define NGX_MCDS_LOG_SAY          10000
 
@@ -797,6 +799,15 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     writer->busy = 0;
 
     frame = writer->frame;
+
+    if (frame->once && rc == NGX_MCDS_BUSY
+        && ngx_mcds_log_frame_again(frame, writer->at.part,
+                                    writer->log->pool->timeout))
+    {
+        writer->at = writer->was;
+        ngx_mcds_log_wait(writer, NGX_MCDS_LOG_AGAIN);
+        return;
+    }
 
     if (rc == NGX_MCDS_OK) {
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_WRITTEN,
