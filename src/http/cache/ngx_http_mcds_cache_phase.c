@@ -41,7 +41,7 @@ static ngx_int_t ngx_http_mcds_phase_start(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_arrive(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
-static void ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx);
+static void ngx_http_mcds_phase_post_action(ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_again(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_phase_marked(ngx_http_mcds_cache_ctx_t *ctx);
@@ -71,7 +71,8 @@ ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature = {
     ngx_http_mcds_phase_wait,
     ngx_http_mcds_phase_until,
     ngx_http_mcds_phase_hurry,
-    ngx_http_mcds_phase_cleanup
+    ngx_http_mcds_phase_cleanup,
+    ngx_http_mcds_phase_post_action
 };
 
 
@@ -282,7 +283,7 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
     ngx_http_mcds_carried(r, ctx);
 
     if (r->post_action && ngx_http_mcds_decided(ctx)) {
-        ngx_http_mcds_phase_post_action(ctx);
+        ngx_http_mcds_phase_post_action(task);
         return NGX_OK;
     }
 
@@ -315,14 +316,23 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
 
 /*
- * Called when nginx leads a request to its "post_action": if the request still
- * builds a page, as the client has left or the response has failed, ends the
- * build, so that another request that waits for the page builds it.
+ * Called when nginx has led a request to its "post_action", before that waits
+ * for anything else: if the request still builds a page, as the client has left
+ * or the response has failed, ends the build, so that another request that
+ * waits for the page builds it.
  */
 
 static void
-ngx_http_mcds_phase_post_action(ngx_http_mcds_cache_ctx_t *ctx)
+ngx_http_mcds_phase_post_action(ngx_http_mcds_task_t *task)
 {
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_cache_ctx(task);
+
+    if (ctx->purging || !ngx_http_mcds_decided(ctx)) {
+        return;
+    }
+
     ngx_http_mcds_store_aborted(ctx);
     ngx_http_mcds_store_cleanup(ctx);
 

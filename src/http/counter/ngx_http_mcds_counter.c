@@ -87,7 +87,8 @@ ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
     ngx_http_mcds_counting_wait,
     NULL,                                  /* until */
     ngx_http_mcds_counting_hurry,
-    ngx_http_mcds_counting_cleanup
+    ngx_http_mcds_counting_cleanup,
+    NULL                                   /* post_action */
 };
 
 

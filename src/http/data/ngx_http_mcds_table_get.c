@@ -98,7 +98,8 @@ ngx_http_mcds_feature_t  ngx_http_mcds_table_feature = {
     NULL,                                  /* wait */
     NULL,                                  /* until */
     NULL,                                  /* hurry */
-    ngx_http_mcds_get_cleanup
+    ngx_http_mcds_get_cleanup,
+    NULL                                   /* post_action */
 };
 
 
@@ -283,7 +284,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
     ngx_http_mcds_get_ctx_t    *ctx;
     ngx_http_mcds_data_conf_t  *dcf;
 
-    task = ngx_http_mcds_task_get(r);
+    task = ngx_http_mcds_task_enter(r);
 
     if (task && ngx_http_mcds_is_parked(&task->park)) {
 

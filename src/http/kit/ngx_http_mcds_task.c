@@ -22,6 +22,7 @@
 static ngx_int_t ngx_http_mcds_start_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
 static ngx_http_mcds_task_t *ngx_http_mcds_task_create(ngx_http_request_t *r);
+static void ngx_http_mcds_task_post_action(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_park_writer(ngx_http_request_t *r);
 static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_resume(ngx_http_mcds_park_t *park);
@@ -109,7 +110,7 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
     ngx_http_mcds_feature_t    **feature;
     ngx_http_mcds_main_conf_t   *mmcf;
 
-    task = ngx_http_mcds_task_get(r);
+    task = ngx_http_mcds_task_enter(r);
 
     if (task && !task->begun) {
         task = NULL;
@@ -183,7 +184,7 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
     ngx_http_mcds_feature_t    **feature;
     ngx_http_mcds_main_conf_t   *mmcf;
 
-    task = ngx_http_mcds_task_get(r);
+    task = ngx_http_mcds_task_enter(r);
 
     if (task == NULL || !task->begun) {
         return NGX_DECLINED;
@@ -550,7 +551,43 @@ ngx_http_mcds_task_create(ngx_http_request_t *r)
 
     ngx_http_set_ctx(r, task, ngx_http_mcds_module);
 
+    return ngx_http_mcds_task_enter(r);
+}
+
+
+ngx_http_mcds_task_t *
+ngx_http_mcds_task_enter(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_mcds_task_get(r);
+
+    if (task && r->post_action && !task->post_action && !task->refresh) {
+        ngx_http_mcds_task_post_action(task);
+    }
+
     return task;
+}
+
+
+static void
+ngx_http_mcds_task_post_action(ngx_http_mcds_task_t *task)
+{
+    ngx_uint_t                   i;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
+
+    task->post_action = 1;
+
+    mmcf = ngx_http_get_module_main_conf(task->request, ngx_http_mcds_module);
+    feature = mmcf->features.elts;
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+
+        if (feature[i]->post_action) {
+            feature[i]->post_action(task);
+        }
+    }
 }
 
 

@@ -84,6 +84,9 @@ typedef struct {
     unsigned                    refresh:1;   /* 1: the worker itself made the
                                                 request, to build a page in the
                                                 background */
+    unsigned                    post_action:1; /* 1: the features were told
+                                                  that nginx has led the request
+                                                  to its "post_action" */
     unsigned                    seeded:1;    /* 1: the request has waited not
                                                 only for memcached, but also for
                                                 another location or host to give
@@ -124,6 +127,10 @@ typedef struct {
  * the feature has waited only for results that do not come from memcached, or
  * the current time.  hurry: ends with NGX_MCDS_TIMEOUT all operations that
  * memcached has not answered.  cleanup: called when the request is freed.
+ *
+ * post_action: called once when nginx has led the request to its "post_action",
+ * before the location of "post_action" is known: the feature gives up what
+ * others wait for, and lets the request continue if it waited for the feature.
  */
 
 struct ngx_http_mcds_feature_s {
@@ -152,6 +159,7 @@ struct ngx_http_mcds_feature_s {
     ngx_msec_t                (*until)(ngx_http_mcds_task_t *task);
     void                      (*hurry)(ngx_http_mcds_task_t *task);
     void                      (*cleanup)(ngx_http_mcds_task_t *task);
+    void                      (*post_action)(ngx_http_mcds_task_t *task);
 };
 
 
@@ -207,6 +215,15 @@ ngx_http_mcds_task_get(ngx_http_request_t *r)
 
     return ngx_http_mcds_task_find(r);
 }
+
+
+/*
+ * For a handler of a phase, instead of ngx_http_mcds_task_get(): returns the
+ * task of the request r, the structure by which it waits for memcached; NULL if
+ * r has none.  If nginx has led r to its "post_action", the features are told.
+ */
+
+ngx_http_mcds_task_t *ngx_http_mcds_task_enter(ngx_http_request_t *r);
 
 
 /*

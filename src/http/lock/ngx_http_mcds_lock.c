@@ -50,6 +50,14 @@ struct ngx_http_mcds_lock_ctx_s {
                                               lock; 0: it is not acquired */
     ngx_msec_t                   start;
     ngx_msec_t                   wait;
+    ngx_http_upstream_t         *upstream; /* r->upstream of the request r when
+                                              it came to its "post_action" */
+    unsigned                     error_page:1; /* likewise r->error_page */
+    unsigned                     left:1;      /* 1: the client has left while
+                                                 the request waited for a lock,
+                                                 and the location of
+                                                 "post_action" is not known
+                                                 yet */
     unsigned                     asked:1;     /* 1: the request has asked for a
                                                  lock */
     unsigned                     waiting:1;
@@ -69,7 +77,10 @@ static ngx_int_t ngx_http_mcds_lock_take(ngx_http_request_t *r,
 static void ngx_http_mcds_lock_acquired(void *data,
     ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_over(void *data);
-static ngx_uint_t ngx_http_mcds_lock_error_page(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_lock_wait(ngx_http_mcds_lock_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_lock_error_page(ngx_http_request_t *r,
+    ngx_http_mcds_lock_ctx_t *ctx);
+static void ngx_http_mcds_lock_post_action(ngx_http_mcds_task_t *task);
 static ngx_uint_t ngx_http_mcds_lock_same(ngx_http_request_t *r,
     ngx_http_mcds_lock_claim_t *claim);
 static void ngx_http_mcds_lock_drop(ngx_http_mcds_lock_ctx_t *ctx);
@@ -103,7 +114,8 @@ ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature = {
     NULL,                                  /* wait */
     NULL,                                  /* until */
     NULL,                                  /* hurry */
-    ngx_http_mcds_lock_cleanup
+    ngx_http_mcds_lock_cleanup,
+    ngx_http_mcds_lock_post_action
 };
 
 
@@ -153,16 +165,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    task = ngx_http_mcds_task_get(r);
-    ctx = ngx_http_mcds_lock_get_ctx(r);
-
-    if (ctx
-        && (ctx->waiting || ctx->answered)
-        && ngx_http_mcds_is_left(&task->park)
-        && !ngx_http_mcds_lock_same(r, ctx->claims))
-    {
-        ngx_http_mcds_lock_drop(ctx);
-    }
+    task = ngx_http_mcds_task_enter(r);
 
     if (task && ngx_http_mcds_is_parked(&task->park)) {
 
@@ -176,13 +179,26 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
         return NGX_AGAIN;
     }
 
+    ctx = ngx_http_mcds_lock_get_ctx(r);
+
+    if (ctx && ctx->left) {
+        ctx->left = 0;
+
+        if (!ngx_http_mcds_lock_same(r, ctx->claims)) {
+            ngx_http_mcds_lock_drop(ctx);
+
+        } else if (ctx->waiting) {
+            return ngx_http_mcds_lock_wait(ctx);
+        }
+    }
+
     if (ctx) {
 
         if (ctx->answered) {
             return ngx_http_mcds_lock_judge(r, ctx);
         }
 
-        if (ctx->refused || ngx_http_mcds_lock_error_page(r)) {
+        if (ctx->refused || ngx_http_mcds_lock_error_page(r, ctx)) {
 
             /*
              * the error page of a request that has already asked for a lock
@@ -207,7 +223,6 @@ static ngx_int_t
 ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf)
 {
-    ngx_int_t                    rc;
     ngx_str_t                    key;
     ngx_http_mcds_lock_claim_t  *claim;
     ngx_http_mcds_task_t        *task;
@@ -235,12 +250,14 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
 
         if (claim->pool == llcf->pool && ngx_mcds_same(&claim->key, &key)) {
 
-            if (claim->status == NGX_MCDS_LOCK_UNAVAILABLE
-                && llcf->lock->unavailable != NGX_HTTP_MCDS_LOCK_PASS)
+            if (claim->lock == NULL
+                && (claim->status != NGX_MCDS_LOCK_UNAVAILABLE
+                    || llcf->lock->unavailable != NGX_HTTP_MCDS_LOCK_PASS))
             {
                 /*
                  * another location has let the request pass without the lock,
-                 * which this location does not
+                 * which this location does not, or has refused the request,
+                 * which is that of "post_action" now
                  */
 
                 break;
@@ -290,12 +307,26 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ctx->number = 0;
     ctx->waiting = 1;
     ctx->start = ngx_current_msec;
+
+    return ngx_http_mcds_lock_wait(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_wait(ngx_http_mcds_lock_ctx_t *ctx)
+{
+    ngx_int_t              rc;
+    ngx_http_mcds_task_t  *task;
+
+    task = ctx->task;
+
     ctx->longer = 0;
 
     rc = ngx_http_mcds_park(&task->park);
 
     if (rc == NGX_AGAIN) {
-        ngx_mcds_wait_begin(&task->delay, &task->budget, llcf->pool->timeout,
+        ngx_mcds_wait_begin(&task->delay, &task->budget,
+                            ctx->claims->pool->timeout,
                             ngx_http_mcds_lock_over, ctx);
     }
 
@@ -330,7 +361,11 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
     ctx->waiting = 0;
     ctx->answered = 1;
 
-    if (status == NGX_MCDS_LOCK_LATE
+    if (ctx->left) {
+
+        /* the request does not wait, or for something else by now */
+
+    } else if (status == NGX_MCDS_LOCK_LATE
         || (lock && ngx_mcds_lock_waited(lock)))
     {
         /*
@@ -347,7 +382,9 @@ ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
     ngx_mcds_stat_time(claim->stat, NGX_MCDS_STAT_LOCK_TIME,
                        ngx_current_msec - ctx->start);
 
-    ngx_http_mcds_wake(&task->park);
+    if (!ctx->left) {
+        ngx_http_mcds_wake(&task->park);
+    }
 }
 
 
@@ -393,16 +430,58 @@ ngx_http_mcds_lock_over(void *data)
 
 
 /*
- * 1 if the request was led to an error page.  A location to which an upstream
- * has led the request by X-Accel-Redirect makes the response, even if another
- * upstream was asked before: its lock is taken.
+ * 1 if the request was led to an error page; with "post_action", since the
+ * request came there.  A location to which an upstream has led the request by
+ * X-Accel-Redirect makes the response, even if another upstream was asked
+ * before: its lock is taken.
  */
 
 static ngx_uint_t
-ngx_http_mcds_lock_error_page(ngx_http_request_t *r)
+ngx_http_mcds_lock_error_page(ngx_http_request_t *r,
+    ngx_http_mcds_lock_ctx_t *ctx)
 {
-    return r->error_page
-           || (!ngx_http_mcds_is_accel(r) && ngx_http_mcds_is_error_page(r));
+    if (r->error_page && !ctx->error_page) {
+        return 1;
+    }
+
+    return r->upstream != ctx->upstream
+           && !ngx_http_mcds_is_accel(r)
+           && ngx_http_mcds_is_error_page(r);
+}
+
+
+/*
+ * The location of "post_action" asks for its lock whatever has come of the
+ * client's request.  If the client has left while its request waited for a
+ * lock, the request does not wait for it until it has come to a location with
+ * the same lock; another location makes it give up the lock.
+ */
+
+static void
+ngx_http_mcds_lock_post_action(ngx_http_mcds_task_t *task)
+{
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
+
+    ctx->upstream = task->request->upstream;
+    ctx->error_page = task->request->error_page;
+    ctx->refused = 0;
+
+    if (!ctx->waiting && !ctx->answered) {
+        return;
+    }
+
+    ctx->left = 1;
+
+    /*
+     * the time for which the client has waited for the lock does not count
+     * towards the time that "post_action" may wait for memcached
+     */
+
+    ngx_mcds_wait_cancel(&task->delay);
+
+    ngx_http_mcds_park_cancel(&task->park);
 }
 
 
@@ -429,8 +508,8 @@ ngx_http_mcds_lock_same(ngx_http_request_t *r,
 
 /*
  * Called when the client of a request that waits for a lock has left, and nginx
- * has led the request to its "post_action", whose location has another lock or
- * none: the request neither waits for the first lock nor keeps it.
+ * has led the request to a location with another lock or none: the request
+ * gives up the lock.
  */
 
 static void
@@ -448,15 +527,6 @@ ngx_http_mcds_lock_drop(ngx_http_mcds_lock_ctx_t *ctx)
     ctx->waiting = 0;
     ctx->answered = 0;
     ctx->wait += ngx_current_msec - ctx->start;
-
-    /*
-     * the time for which the client has waited for the first lock does not
-     * count towards the time that "post_action" may wait for memcached
-     */
-
-    ngx_mcds_wait_cancel(&ctx->task->delay);
-
-    ngx_http_mcds_park_cancel(&ctx->task->park);
 }
 
 
