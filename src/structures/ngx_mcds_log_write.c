@@ -134,12 +134,12 @@ static void ngx_mcds_log_drop(ngx_mcds_log_writer_t *writer,
 static void ngx_mcds_log_lose(ngx_mcds_log_writer_t *writer, ngx_uint_t lines,
     ngx_uint_t rc);
 static void ngx_mcds_log_say(ngx_mcds_log_writer_t *writer);
-static void ngx_mcds_log_event_handler(ngx_event_t *ev);
+static void ngx_mcds_log_flush_handler(ngx_event_t *ev);
 static void ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer);
 static ngx_mcds_log_frame_t *ngx_mcds_log_choose(
     ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_send(ngx_mcds_log_writer_t *writer);
-static void ngx_mcds_log_check(ngx_mcds_log_writer_t *writer);
+static void ngx_mcds_log_restore(ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_size_handler(void *data, uint64_t chunk,
     uint64_t size);
 static void ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result);
@@ -177,7 +177,7 @@ ngx_mcds_log_open(ngx_mcds_log_t *log)
 
     /* the timer is not cancelable: log lines are sent before a worker exits */
 
-    writer->event.handler = ngx_mcds_log_event_handler;
+    writer->event.handler = ngx_mcds_log_flush_handler;
     writer->event.data = writer;
     writer->event.log = ngx_cycle->log;
 
@@ -525,7 +525,7 @@ ngx_mcds_log_say(ngx_mcds_log_writer_t *writer)
 
 
 static void
-ngx_mcds_log_event_handler(ngx_event_t *ev)
+ngx_mcds_log_flush_handler(ngx_event_t *ev)
 {
     ngx_mcds_log_writer_t  *writer;
 
@@ -661,7 +661,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
         && !frame->failed)
     {
         ngx_mcds_log_add_size(&writer->asides, frame->chunk, frame->value->len);
-        ngx_mcds_log_check(writer);
+        ngx_mcds_log_restore(writer);
     }
 }
 
@@ -673,7 +673,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
  */
 
 static void
-ngx_mcds_log_check(ngx_mcds_log_writer_t *writer)
+ngx_mcds_log_restore(ngx_mcds_log_writer_t *writer)
 {
     ngx_uint_t  n;
 

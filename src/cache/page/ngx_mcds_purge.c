@@ -179,7 +179,7 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
         return NGX_DONE;
     }
 
-    purge->deleted = (now->rc != NGX_MCDS_NOT_FOUND);
+    purge->was_deleted = (now->rc != NGX_MCDS_NOT_FOUND);
 
     purge->purge_time = purge->now;
     value = (now->rc == NGX_MCDS_OK) ? ngx_mcds_purge_mark(purge, now) : NULL;

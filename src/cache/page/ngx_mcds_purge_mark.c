@@ -38,8 +38,8 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         return NULL;
     }
 
-    purge->deleted = (entry.kind == NGX_MCDS_ENTRY_PURGED
-                      && !(entry.flags & NGX_MCDS_ENTRY_INVALID));
+    purge->was_deleted = (entry.kind == NGX_MCDS_ENTRY_PURGED
+                          && !(entry.flags & NGX_MCDS_ENTRY_INVALID));
 
     if (purge->secrets
         && ngx_mcds_signing->check(result->data, result->len, &entry,
@@ -143,7 +143,8 @@ ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
     ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
 
     entry.kind = NGX_MCDS_ENTRY_PURGED;
-    entry.flags = (purge->how == NGX_MCDS_PURGE_INVALIDATE && !purge->deleted)
+    entry.flags = (purge->how == NGX_MCDS_PURGE_INVALIDATE
+                   && !purge->was_deleted)
                   ? NGX_MCDS_ENTRY_INVALID : 0;
     entry.created = purge->purge_time;
     entry.expire = purge->purge_time;

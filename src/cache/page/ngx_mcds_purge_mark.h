@@ -60,7 +60,7 @@ typedef struct {
     ngx_uint_t            found;       /* the kind of item that the purge has
                                           found in memcached,
                                           ngx_mcds_purged_e */
-    ngx_uint_t            deleted;     /* 1: under the page's key the purge has
+    ngx_uint_t            was_deleted; /* 1: under the page's key the purge has
                                           found the tombstone of an earlier
                                           purge that deleted the page, or an
                                           item that cannot be read */
