@@ -97,8 +97,7 @@ ngx_http_mcds_counting_prepare(ngx_conf_t *cf)
 {
     ngx_http_mcds_refresh_value = ngx_http_mcds_number_refresh;
 
-    return ngx_http_mcds_top_hooks ? ngx_http_mcds_top_hooks->prepare(cf)
-                                   : NGX_OK;
+    return NGX_OK;
 }
 
 

@@ -206,15 +206,13 @@ typedef struct {
 
 /*
  * The functions for lists of mcds_counter_top, the keys with the highest
- * counts.  prepare: checks the lists when the configuration has been read.
- * count: adds delta to the count that the list top has for a counter's key; the
- * key does not end with the number of the period, which mcds appends to keys of
- * counters with "period=".  show: a content handler that sends the list top as
- * JSON.
+ * counts.  count: adds delta to the count that the list top has for a counter's
+ * key; the key does not end with the number of the period, which mcds appends
+ * to keys of counters with "period=".  show: a content handler that sends the
+ * list top as JSON.
  */
 
 typedef struct {
-    ngx_int_t                 (*prepare)(ngx_conf_t *cf);
     void                      (*count)(ngx_http_mcds_top_t *top,
                                    ngx_str_t *key, uint64_t delta);
     ngx_int_t                 (*show)(ngx_http_request_t *r,

@@ -78,7 +78,6 @@ typedef struct {
                                               the location needs a pool of
                                               memcached servers */
     ngx_http_mcds_place_t       place;
-    ngx_http_mcds_loc_conf_t   *mlcf;
 } ngx_http_mcds_data_conf_t;
 
 

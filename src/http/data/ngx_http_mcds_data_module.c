@@ -21,6 +21,8 @@ static char *ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent,
     void *child);
 static void ngx_http_mcds_data_merge_handler(ngx_conf_t *cf,
     ngx_http_mcds_data_conf_t *prev, ngx_http_mcds_data_conf_t *conf);
+static char *ngx_http_mcds_data_merge_pool(ngx_conf_t *cf,
+    ngx_http_mcds_data_conf_t *conf);
 static ngx_int_t ngx_http_mcds_data_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_data_stats(ngx_conf_t *cf,
     ngx_http_mcds_data_conf_t *conf);
@@ -142,7 +144,6 @@ ngx_http_mcds_data_create_loc(ngx_conf_t *cf)
      *     conf->array = NULL;
      *     conf->table = NULL;
      *     conf->directive = NULL;
-     *     conf->mlcf = NULL;
      */
 
     conf->pushes = NGX_CONF_UNSET_PTR;
@@ -198,13 +199,6 @@ ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    /*
-     * the pool of memcached servers for the location's arrays and tables is
-     * known only when the whole configuration has been merged
-     */
-
-    conf->mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
-
     p = ngx_array_push(&dmcf->confs);
     if (p == NULL) {
         return NGX_CONF_ERROR;
@@ -212,7 +206,7 @@ ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent, void *child)
 
     *p = conf;
 
-    return NGX_CONF_OK;
+    return ngx_http_mcds_data_merge_pool(cf, conf);
 }
 
 
@@ -250,11 +244,47 @@ ngx_http_mcds_data_merge_handler(ngx_conf_t *cf,
 }
 
 
+/*
+ * sets the pool of memcached servers for the arrays and tables of a location;
+ * nginx has merged "mcds_use" of all levels before, as ngx_http_mcds_module
+ * precedes this module in "config"
+ */
+
+static char *
+ngx_http_mcds_data_merge_pool(ngx_conf_t *cf, ngx_http_mcds_data_conf_t *conf)
+{
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
+
+    conf->pool = mlcf->pool;
+
+    if (conf->pool == NULL) {
+        conf->pool = ngx_http_mcds_choose_pool(cf, NULL, conf->directive,
+                                               &conf->place);
+        if (conf->pool == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (conf->table
+        && conf->table->ttl
+        && ngx_http_mcds_needs_ttl(cf, conf->pool,
+                                   "ttl\" of \"mcds_table_api", &conf->place)
+           != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
 static ngx_int_t
 ngx_http_mcds_data_init(ngx_conf_t *cf)
 {
     ngx_uint_t                   i;
-    ngx_http_mcds_data_conf_t   *conf, **confs;
+    ngx_http_mcds_data_conf_t  **confs;
     ngx_http_mcds_data_main_t   *dmcf;
 
     dmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_data_module);
@@ -262,29 +292,7 @@ ngx_http_mcds_data_init(ngx_conf_t *cf)
     confs = dmcf->confs.elts;
 
     for (i = 0; i < dmcf->confs.nelts; i++) {
-        conf = confs[i];
-
-        conf->pool = conf->mlcf->pool;
-
-        if (conf->pool == NULL) {
-            conf->pool = ngx_http_mcds_choose_pool(cf, NULL, conf->directive,
-                                                   &conf->place);
-            if (conf->pool == NULL) {
-                return NGX_ERROR;
-            }
-        }
-
-        if (conf->table
-            && conf->table->ttl
-            && ngx_http_mcds_needs_ttl(cf, conf->pool,
-                                       "ttl\" of \"mcds_table_api",
-                                       &conf->place)
-               != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-        if (ngx_http_mcds_data_stats(cf, conf) != NGX_OK) {
+        if (ngx_http_mcds_data_stats(cf, confs[i]) != NGX_OK) {
             return NGX_ERROR;
         }
     }

@@ -28,6 +28,7 @@ static ngx_int_t ngx_http_mcds_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_init_resolver(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 static void *ngx_http_mcds_create_main_conf(ngx_conf_t *cf);
+static char *ngx_http_mcds_init_main_conf(ngx_conf_t *cf, void *conf);
 static void *ngx_http_mcds_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
@@ -76,7 +77,7 @@ static ngx_http_module_t  ngx_http_mcds_module_ctx = {
     ngx_http_mcds_init,                    /* postconfiguration */
 
     ngx_http_mcds_create_main_conf,        /* create main configuration */
-    NULL,                                  /* init main configuration */
+    ngx_http_mcds_init_main_conf,          /* init main configuration */
 
     NULL,                                  /* create server configuration */
     NULL,                                  /* merge server configuration */
@@ -101,6 +102,15 @@ ngx_module_t  ngx_http_mcds_module = {
     NGX_MODULE_V1_PADDING
 };
 
+
+/*
+ * No postconfiguration handler of mcds refuses a configuration, except when out
+ * of memory: in these handlers the master links the filters to a chain.  If one
+ * of them refused a reload, workers that start later with the old configuration
+ * would have only the part of the chain that was linked by then.  Errors are
+ * found before, by handlers of "init main configuration" and "merge location
+ * configuration".
+ */
 
 static ngx_int_t
 ngx_http_mcds_init(ngx_conf_t *cf)
@@ -225,6 +235,24 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
 #endif
 
     return mmcf;
+}
+
+
+static char *
+ngx_http_mcds_init_main_conf(ngx_conf_t *cf, void *conf)
+{
+    ngx_http_mcds_main_conf_t *mmcf = conf;
+
+    /*
+     * a configuration without a pool of memcached servers has no mcds_zone,
+     * see ngx_http_mcds_zone_add()
+     */
+
+    if (mmcf->pools.nelts && ngx_http_mcds_zone_check(cf) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
 }
 
 

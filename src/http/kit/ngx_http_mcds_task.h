@@ -103,9 +103,9 @@ typedef struct {
  * begins with a pointer to the task, and is otherwise zeroed.  offset: the
  * context's place in the task, set by ngx_http_mcds_feature_add().
  *
- * prepare: called when the configuration has been read; the feature may still
- * require mcds_zone, the shared memory zone.  init: called when it is known
- * whether mcds_zone exists; the feature may add handlers of phases.  zone:
+ * prepare: called when the configuration has been read, whether or not it uses
+ * mcds.  init: called next, if the configuration uses mcds; the feature may add
+ * handlers of phases.  Both return NGX_ERROR only when out of memory.  zone:
  * called when mcds_zone exists; *data is the feature's memory in it, NULL at
  * first, and is kept through reloads.  exit: called when the worker exits,
  * before its connections to memcached are closed.

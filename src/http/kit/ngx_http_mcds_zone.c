@@ -108,6 +108,9 @@ static void *ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool,
     size_t size, ngx_uint_t part);
 
 
+static ngx_str_t  ngx_http_mcds_zone_name = ngx_string("mcds");
+
+
 char *
 ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -169,13 +172,50 @@ ngx_http_mcds_zone_prepare(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
 
 ngx_int_t
+ngx_http_mcds_zone_check(ngx_conf_t *cf)
+{
+    ngx_uint_t        i;
+    ngx_shm_zone_t   *zone;
+    ngx_list_part_t  *part;
+
+    part = &cf->cycle->shared_memory.part;
+    zone = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                return NGX_OK;
+            }
+
+            part = part->next;
+            zone = part->elts;
+            i = 0;
+        }
+
+        if (zone[i].tag != &ngx_http_mcds_module
+            && zone[i].shm.name.len == ngx_http_mcds_zone_name.len
+            && ngx_strncmp(zone[i].shm.name.data, ngx_http_mcds_zone_name.data,
+                           ngx_http_mcds_zone_name.len)
+               == 0)
+        {
+            break;
+        }
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "the shared memory zone \"%V\" is already declared "
+                       "for a different use than \"mcds_zone\"",
+                       &ngx_http_mcds_zone_name);
+
+    return NGX_ERROR;
+}
+
+
+ngx_int_t
 ngx_http_mcds_zone_add(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 {
-    ngx_str_t  name;
-
-    ngx_str_set(&name, "mcds");
-
-    mmcf->zone = ngx_shared_memory_add(cf, &name,
+    mmcf->zone = ngx_shared_memory_add(cf, &ngx_http_mcds_zone_name,
                                        mmcf->zone_size
                                            ? mmcf->zone_size
                                            : NGX_HTTP_MCDS_ZONE_SIZE,

@@ -31,8 +31,17 @@ ngx_int_t ngx_http_mcds_zone_prepare(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 
 /*
+ * Call this when the directives of all modules have been read: NGX_ERROR
+ * (logged) if another module has declared a shared memory zone with the name of
+ * that of mcds, otherwise NGX_OK.
+ */
+
+ngx_int_t ngx_http_mcds_zone_check(ngx_conf_t *cf);
+
+/*
  * Adds mcds_zone, the shared memory zone of mcds, to the cycle; only for a
- * configuration that uses a pool of memcached servers.  NGX_OK or NGX_ERROR.
+ * configuration that uses a pool of memcached servers, after
+ * ngx_http_mcds_zone_check().  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,

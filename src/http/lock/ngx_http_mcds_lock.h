@@ -70,7 +70,6 @@ typedef struct {
                                                   which the location needs a
                                                   pool of memcached servers */
     ngx_http_mcds_place_t           place;
-    ngx_http_mcds_loc_conf_t       *mlcf;
 } ngx_http_mcds_lock_loc_conf_t;
 
 

@@ -321,7 +321,6 @@ ngx_http_mcds_lock_create_loc_conf(ngx_conf_t *cf)
      *     conf->pool = NULL;
      *     conf->lock_api = NULL;
      *     conf->directive = NULL;
-     *     conf->mlcf = NULL;
      */
 
     conf->lock = NGX_CONF_UNSET_PTR;
@@ -337,6 +336,7 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_mcds_lock_loc_conf_t *conf = child;
 
     ngx_http_core_loc_conf_t        *clcf;
+    ngx_http_mcds_loc_conf_t        *mlcf;
     ngx_http_mcds_main_conf_t       *mmcf;
     ngx_http_mcds_lock_loc_conf_t  **p;
     ngx_http_mcds_lock_main_conf_t  *lmcf;
@@ -384,11 +384,32 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     /*
-     * the pool of memcached servers for the location's locks is known only when
-     * the whole configuration has been merged
+     * nginx has merged "mcds_use" of all levels before, as ngx_http_mcds_module
+     * precedes this module in "config"
      */
 
-    conf->mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
+    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
+
+    conf->pool = mlcf->pool;
+
+    if (conf->pool == NULL) {
+        conf->pool = ngx_http_mcds_choose_pool(cf, NULL, conf->directive,
+                                               &conf->place);
+        if (conf->pool == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    /*
+     * a lock must expire by itself if its owner dies, so the pool of memcached
+     * servers must not have "ttl=off"
+     */
+
+    if (ngx_http_mcds_needs_ttl(cf, conf->pool, conf->directive, &conf->place)
+        != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
 
     p = ngx_array_push(&lmcf->confs);
     if (p == NULL) {
@@ -416,28 +437,6 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
 
     for (i = 0; i < lmcf->confs.nelts; i++) {
         conf = confs[i];
-
-        conf->pool = conf->mlcf->pool;
-
-        if (conf->pool == NULL) {
-            conf->pool = ngx_http_mcds_choose_pool(cf, NULL, conf->directive,
-                                                   &conf->place);
-            if (conf->pool == NULL) {
-                return NGX_ERROR;
-            }
-        }
-
-        /*
-         * a lock must expire by itself if its owner dies, so the pool of
-         * memcached servers must not have "ttl=off"
-         */
-
-        if (ngx_http_mcds_needs_ttl(cf, conf->pool, conf->directive,
-                                    &conf->place)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
 
         if (ngx_http_mcds_lock_stats(cf, conf) != NGX_OK) {
             return NGX_ERROR;

@@ -150,9 +150,10 @@ char *ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /*
- * Call this when the configuration has been read: finds the pool, the log and
- * the format of each mcds_log and mcds_log_api.  NGX_ERROR (logged) if
- * directives that name the same log give it different parameters.
+ * Call this when the directives have been read: finds the pool, the log and the
+ * format of each mcds_log and mcds_log_api.  NGX_ERROR (logged) if there is no
+ * such pool or format, or if directives that name the same log give it
+ * different parameters.
  */
 
 ngx_int_t ngx_http_mcds_log_resolve(ngx_conf_t *cf,

@@ -176,14 +176,20 @@ ngx_http_mcds_log_create_main(ngx_conf_t *cf)
 
 
 /*
- * ends the collection of log_format directives: nginx calls this function when
- * it has read all of these directives
+ * ends the collection of log_format directives, and finds the pool and the
+ * format of each log: nginx calls this function when it has read all directives
  */
 
 static char *
 ngx_http_mcds_log_init_main(ngx_conf_t *cf, void *conf)
 {
+    ngx_http_mcds_log_main_t *lmcf = conf;
+
     ngx_http_mcds_log_formats_unwatch();
+
+    if (ngx_http_mcds_log_resolve(cf, lmcf) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
 
     return NGX_CONF_OK;
 }
@@ -245,10 +251,6 @@ ngx_http_mcds_log_init(ngx_conf_t *cf)
     ngx_http_core_main_conf_t  *cmcf;
 
     lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_log_module);
-
-    if (ngx_http_mcds_log_resolve(cf, lmcf) != NGX_OK) {
-        return NGX_ERROR;
-    }
 
     log = lmcf->logs.elts;
 

@@ -73,7 +73,7 @@ static char *ngx_http_mcds_top_slots(ngx_conf_t *cf, ngx_command_t *cmd,
 static ngx_int_t ngx_http_mcds_top_add_variable(ngx_conf_t *cf,
     ngx_http_mcds_top_t *top);
 static ngx_uint_t ngx_http_mcds_top_name(ngx_str_t *name);
-static ngx_int_t ngx_http_mcds_top_prepare(ngx_conf_t *cf);
+static char *ngx_http_mcds_top_init_conf(ngx_conf_t *cf, void *conf);
 static ngx_int_t ngx_http_mcds_top_pool(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf, ngx_http_mcds_top_t *top);
 static void ngx_http_mcds_top_count(ngx_http_mcds_top_t *top, ngx_str_t *key,
@@ -160,7 +160,6 @@ static ngx_http_mcds_param_t  ngx_http_mcds_top_show_params[] = {
 
 
 static ngx_http_mcds_top_hooks_t  ngx_http_mcds_top_lists = {
-    ngx_http_mcds_top_prepare,
     ngx_http_mcds_top_count,
     ngx_http_mcds_top_show
 };
@@ -184,7 +183,7 @@ static ngx_http_module_t  ngx_http_mcds_top_module_ctx = {
     NULL,                                  /* postconfiguration */
 
     ngx_http_mcds_top_create_conf,         /* create main configuration */
-    NULL,                                  /* init main configuration */
+    ngx_http_mcds_top_init_conf,           /* init main configuration */
 
     NULL,                                  /* create server configuration */
     NULL,                                  /* merge server configuration */
@@ -463,16 +462,16 @@ ngx_http_mcds_top_name(ngx_str_t *name)
  * and finds the pool and the statistics of each list
  */
 
-static ngx_int_t
-ngx_http_mcds_top_prepare(ngx_conf_t *cf)
+static char *
+ngx_http_mcds_top_init_conf(ngx_conf_t *cf, void *conf)
 {
+    ngx_http_mcds_top_conf_t *tcf = conf;
+
     ngx_uint_t                  i;
     ngx_http_mcds_top_t        *top, **tops;
-    ngx_http_mcds_top_conf_t   *tcf;
     ngx_http_mcds_main_conf_t  *mmcf;
 
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
-    tcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_top_module);
     tops = tcf->tops.elts;
 
     for (i = 0; i < tcf->tops.nelts; i++) {
@@ -483,7 +482,7 @@ ngx_http_mcds_top_prepare(ngx_conf_t *cf)
                           "\"mcds_counter\": there is no "
                           "\"mcds_counter_top %V\", in %V:%ui",
                           &top->name, &top->place.file, top->place.line);
-            return NGX_ERROR;
+            return NGX_CONF_ERROR;
         }
 
         if (ngx_http_mcds_top_pool(cf, mmcf, top) != NGX_OK
@@ -491,13 +490,13 @@ ngx_http_mcds_top_prepare(ngx_conf_t *cf)
                                        &top->place)
                != NGX_OK)
         {
-            return NGX_ERROR;
+            return NGX_CONF_ERROR;
         }
 
         top->top.stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_COUNTERS,
                                                top->top.pool, &top->name);
         if (top->top.stat == NULL) {
-            return NGX_ERROR;
+            return NGX_CONF_ERROR;
         }
 
         top->top.stat->kind = NGX_MCDS_STAT_TOP;
@@ -505,7 +504,7 @@ ngx_http_mcds_top_prepare(ngx_conf_t *cf)
         mmcf->used = 1;
     }
 
-    return NGX_OK;
+    return NGX_CONF_OK;
 }
 
 
