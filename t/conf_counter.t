@@ -54,7 +54,8 @@ my @right = (
         . 'mcds_visitor_counter $p window=1h key=hour:$host;',
     'mcds_return text;', 'mcds_return 200;', 'mcds_return 599 "t$uri";',
     'mcds_use main;', 'mcds_cache on;', 'mcds_cache off;', 'mcds_cache main;',
-    'mcds_cache_key $uri;', 'mcds_cache_valid 1m;',
+    'mcds_cache_key $uri;', 'mcds_cache_key $mcds_cache_key;',
+    'mcds_cache_key off$uri;', 'mcds_cache_valid 1m;',
     'mcds_cache_valid 200;',
     'mcds_cache_valid 200 302 1m; mcds_cache_valid any 1s;',
     'mcds_cache_methods GET;', 'mcds_cache_methods GET HEAD;',
@@ -244,6 +245,8 @@ my @wrong = (
     ['mcds_cache $host;', 'mcds_cache', '"$host"'],
     ['mcds_cache_key;', 'number of arguments', 'mcds_cache_key'],
     ['mcds_cache_key a; mcds_cache_key b;', 'mcds_cache_key', 'duplicate'],
+    ['mcds_cache_key off;', 'invalid key "off" in "mcds_cache_key"',
+        '"$mcds_cache_key" is the default key'],
     ['mcds_cache_valid;', 'number of arguments', 'mcds_cache_valid'],
     map({ ["mcds_cache_valid $_;", "\"" . (split / /)[-1] . "\""] }
         '200 x', '200 -1', '200 $arg_a'),

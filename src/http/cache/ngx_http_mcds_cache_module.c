@@ -52,7 +52,7 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
     { ngx_string("mcds_cache_key"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
+      ngx_http_mcds_cache_key_set,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_cache_conf_t, cache_key),
       NULL },

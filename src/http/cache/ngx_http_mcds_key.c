@@ -742,6 +742,30 @@ static ngx_http_mcds_param_t  ngx_http_mcds_key_args_params[] = {
 
 
 char *
+ngx_http_mcds_cache_key_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    /*
+     * most directives can be turned off; "off" as the key would be the same key
+     * for all pages of the location
+     */
+
+    if (ngx_http_mcds_is_off(cf)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid key \"%V\" in \"%V\", it would be that of "
+                           "all pages; \"$mcds_cache_key\" is the default key",
+                           &value[1], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_set_complex_value_slot(cf, cmd, conf);
+}
+
+
+char *
 ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;

@@ -53,6 +53,11 @@ ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
 
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
 
+/* parses the directive mcds_cache_key: the key of a page */
+
+char *ngx_http_mcds_cache_key_set(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 /*
  * parses the directive mcds_cache_key_args: which arguments of the URI are in
  * the key
