@@ -171,4 +171,64 @@ for my $row (@rows) {
     }
 }
 
+
+# what is found when all has been read: the message names the directive that
+# the user wrote, and its file and line, not those of another one beside it; in
+# an included file, "<" marks the line
+
+my $both = "$pool mcds_pool other { $host prefix o; }";
+my $seen = '$n visitor=$arg_u;';
+
+for my $row (
+    [$both, '', "mcds_visitor_counter $seen #<",
+        '"mcds_visitor_counter" needs'],
+    [$both, "mcds_visitor_counter $seen #<", '',
+        '"mcds_visitor_counter" needs'],
+    [$both, '', "mcds_counter \$a; #<\nmcds_visitor_counter $seen",
+        '"mcds_counter" needs'],
+    [$forever, '', "mcds_counter \$a key=a;\nmcds_counter \$b ttl=1m; #<",
+        '"ttl" of "mcds_counter" needs'],
+    [$forever, '', "mcds_counter \$a;\nmcds_visitor_counter $seen #<",
+        '"mcds_visitor_counter" needs'],
+    [$forever, '', "mcds_counter \$a;\nmcds_counter_init \$a /x; #<",
+        '"mcds_counter_init" needs'],
+    [$forever, "mcds_counter \$a;\nmcds_counter \$b period=1m; #<", '',
+        '"period" of "mcds_counter" needs'],
+    [$forever, '', "mcds_array_push a \$uri;\nmcds_table_api a ttl=1m; #<",
+        '"ttl" of "mcds_table_api" needs'],
+    [$slow, '', "mcds_lock_api;\nmcds_lock a ttl=2s; #<",
+        '"mcds_lock": a lock of 2 s'],
+    [$slow, '', "mcds_lock a;\nmcds_lock_api ttl=2s; #<",
+        '"mcds_lock_api": a lock of 2 s'],
+    [$slow, 'mcds_lock a ttl=2s; #<', 'mcds_lock_api;',
+        '"mcds_lock": a lock of 2 s'],
+    [$slow, '', "mcds_cache on;\nmcds_cache_lock_age 2s; #<",
+        '"mcds_cache_lock_age": a lock of 2 s'],
+    [$slow, 'mcds_cache_lock_age 2s; #<', 'mcds_cache on;',
+        '"mcds_cache_lock_age": a lock of 2 s'],
+    [$slow, 'mcds_cache on;', 'mcds_cache_lock_age 2s; #<',
+        '"mcds_cache_lock_age": a lock of 2 s'],
+    [$slow =~ s/3s/6s/r, 'mcds_cache on; #<', '',
+        '"mcds_cache_lock_age": a lock of 5 s'],
+    [$pool, '', "mcds_log_api a;\nmcds_log a combined chunk=1h chunks=999; #<",
+        '"mcds_log a": "chunk" times'],
+    [$pool, '', "mcds_counter \$a;\nmcds_counter_api top=none; #<",
+        '"mcds_counter_api": there is no "mcds_counter_top none"'],
+) {
+    my ($http, $server, $location, $what) = @$row;
+    my $text = "$server\nlocation / {\n$location\n}\n";
+    my ($before) = $text =~ /\A(.*?)#</s;
+    my $line = 1 + $before =~ tr/\n//;
+    my $name = "line of: $server $location" =~ s/\s+/ /gr;
+
+    $t->write_file('inner.conf', $text);
+
+    my (undef, $output) = $t->conf_test(http => "$http server { listen "
+        . '127.0.0.1:%%PORT_in%%; include ' . $t->dir() . '/inner.conf; }');
+    my @said = $output =~ /\[(?:emerg|warn)\].*/g;
+
+    ok(@said == 1 && $said[0] =~ /\Q$what\E.*inner\.conf:$line$/, $name)
+        or diag($output);
+}
+
 $t->done();

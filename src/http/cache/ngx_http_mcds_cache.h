@@ -176,6 +176,8 @@ struct ngx_http_mcds_cache_conf_s {
 
     ngx_flag_t                  cache_lock;
     time_t                      cache_lock_age;
+    ngx_http_mcds_place_t       cache_lock_age_place;  /* without a file: the
+                                                          default */
     ngx_msec_t                  cache_lock_timeout;
     ngx_uint_t                  cache_lock_pass;
     ngx_msec_t                  cache_wait;

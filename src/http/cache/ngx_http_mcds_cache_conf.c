@@ -290,6 +290,10 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
                              prev->cache_heuristic_max,
                              NGX_HTTP_MCDS_HEURISTIC_MAX);
 
+    if (conf->cache_lock_age == NGX_CONF_UNSET) {
+        conf->cache_lock_age_place = prev->cache_lock_age_place;
+    }
+
     ngx_http_mcds_values_merge(ngx_http_mcds_cache_values, prev, conf);
     ngx_http_mcds_admission_merge_conf(prev, conf);
 
@@ -560,6 +564,23 @@ static ngx_http_mcds_param_t  ngx_http_mcds_lock_timeout_params[] = {
 
       ngx_http_mcds_params_end
 };
+
+
+char *
+ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_cache_conf_t *ccf = conf;
+
+    char  *rv;
+
+    rv = ngx_http_mcds_set_value(cf, cmd, conf);
+
+    if (rv == NGX_CONF_OK) {
+        ngx_http_mcds_set_place(cf, &ccf->cache_lock_age_place);
+    }
+
+    return rv;
+}
 
 
 char *

@@ -59,6 +59,11 @@ char *ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* parses the directive mcds_cache_lock_age, and notes its place */
+
+char *ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 /* parses the directive mcds_cache_lock_timeout: the longest wait for a page */
 
 char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,

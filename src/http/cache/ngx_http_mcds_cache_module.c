@@ -196,7 +196,7 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
     { ngx_string("mcds_cache_lock_age"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_set_value,
+      ngx_http_mcds_cache_lock_age,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       ngx_http_mcds_cache_values },
@@ -484,7 +484,10 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
 
     if (conf->cache_lock) {
         ngx_http_mcds_check_lock(cf, conf->cache_pool, "mcds_cache_lock_age",
-                                 conf->cache_lock_age, &conf->cache_place);
+                                 conf->cache_lock_age,
+                                 conf->cache_lock_age_place.line
+                                     ? &conf->cache_lock_age_place
+                                     : &conf->cache_place);
     }
 
     /*

@@ -66,7 +66,6 @@ typedef struct {
 
     ngx_array_t                *counters; /* the counters of the location, array
                                              of ngx_http_mcds_counter_t */
-    ngx_http_mcds_place_t       counters_place;
     ngx_command_t              *off;      /* the directive, mcds_counter or
                                              mcds_visitor_counter, that is
                                              "off" in this block, or NULL */
@@ -89,6 +88,10 @@ typedef struct {
 
 
 struct ngx_http_mcds_counter_s {
+    ngx_http_mcds_place_t       place;    /* file and line of mcds_counter or
+                                             mcds_visitor_counter */
+    ngx_http_mcds_place_t       init_place;  /* file and line of the counter's
+                                                mcds_counter_init */
     ngx_uint_t                  index;    /* the index of the counter's variable
                                              in the array "numbers" of
                                              ngx_http_mcds_counter_main_t */

@@ -395,8 +395,6 @@ ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
         if (ncf->counters == NULL) {
             return NULL;
         }
-
-        ngx_http_mcds_set_place(cf, &ncf->counters_place);
     }
 
     if (ngx_http_mcds_counter_variable(cf, cmd, &value[1], &index) != NGX_OK) {
@@ -421,6 +419,7 @@ ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
 
     ngx_memzero(counter, sizeof(ngx_http_mcds_counter_t));
     counter->index = index;
+    ngx_http_mcds_set_place(cf, &counter->place);
 
     return counter;
 }

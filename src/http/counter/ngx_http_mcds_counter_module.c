@@ -207,7 +207,6 @@ ngx_http_mcds_counter_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->counters == NGX_CONF_UNSET_PTR) {
         conf->counters = prev->counters;
-        conf->counters_place = prev->counters_place;
     }
 
     if (conf->counters == NGX_CONF_UNSET_PTR) {
@@ -228,6 +227,7 @@ static char *
 ngx_http_mcds_counter_merge_pools(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *conf)
 {
+    ngx_http_mcds_counter_t    *counter;
     ngx_http_mcds_loc_conf_t   *mlcf;
     ngx_http_mcds_main_conf_t  *mmcf;
 
@@ -235,11 +235,15 @@ ngx_http_mcds_counter_merge_pools(ngx_conf_t *cf,
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
 
     if (conf->counters) {
+        counter = conf->counters->elts;
         mmcf->used = 1;
 
         if (mlcf->pool == NULL) {
-            mlcf->pool = ngx_http_mcds_choose_pool(cf, NULL, "mcds_counter",
-                                                   &conf->counters_place);
+            mlcf->pool = ngx_http_mcds_choose_pool(cf, NULL,
+                                                   counter->visitor
+                                                   ? "mcds_visitor_counter"
+                                                   : "mcds_counter",
+                                                   &counter->place);
             if (mlcf->pool == NULL) {
                 return NGX_CONF_ERROR;
             }
@@ -291,11 +295,13 @@ ngx_http_mcds_check_counters(ngx_conf_t *cf,
 {
     char                     *what;
     ngx_uint_t                i;
+    ngx_http_mcds_place_t    *place;
     ngx_http_mcds_counter_t  *counter;
 
     counter = conf->counters->elts;
 
     for (i = 0; i < conf->counters->nelts; i++) {
+        place = &counter[i].place;
 
         if (counter[i].visitor) {
             what = "mcds_visitor_counter";
@@ -308,6 +314,7 @@ ngx_http_mcds_check_counters(ngx_conf_t *cf,
 
         } else if (counter[i].init) {
             what = "mcds_counter_init";
+            place = &counter[i].init_place;
 
         } else if (counter[i].top) {
             what = "top\" of \"mcds_counter";
@@ -316,10 +323,7 @@ ngx_http_mcds_check_counters(ngx_conf_t *cf,
             continue;
         }
 
-        if (ngx_http_mcds_needs_ttl(cf, conf->pool, what,
-                                    &conf->counters_place)
-            != NGX_OK)
-        {
+        if (ngx_http_mcds_needs_ttl(cf, conf->pool, what, place) != NGX_OK) {
             return NGX_ERROR;
         }
     }

@@ -87,6 +87,7 @@ ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     counter->has_init = 1;
+    ngx_http_mcds_set_place(cf, &counter->init_place);
 
     if (ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_init_params, counter)
         != NGX_CONF_OK

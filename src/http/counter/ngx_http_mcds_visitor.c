@@ -99,7 +99,7 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     ngx_memzero(&visited, sizeof(ngx_http_mcds_visited_t));
-    visited.counter.index = counter->index;
+    visited.counter = *counter;
 
     if (ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_visited_params,
                              &visited)

@@ -33,6 +33,7 @@ typedef struct {
     ngx_http_complex_value_t    name;
     uint32_t                    ttl;
     ngx_msec_t                  keep;
+    ngx_http_mcds_place_t       place;
 } ngx_http_mcds_table_conf_t;
 
 

@@ -270,7 +270,8 @@ ngx_http_mcds_data_merge_pool(ngx_conf_t *cf, ngx_http_mcds_data_conf_t *conf)
     if (conf->table
         && conf->table->ttl
         && ngx_http_mcds_needs_ttl(cf, conf->pool,
-                                   "ttl\" of \"mcds_table_api", &conf->place)
+                                   "ttl\" of \"mcds_table_api",
+                                   &conf->table->place)
            != NGX_OK)
     {
         return NGX_CONF_ERROR;

@@ -64,6 +64,7 @@ ngx_http_mcds_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    ngx_http_mcds_set_place(cf, &dcf->table->place);
     ngx_http_mcds_data_needs(cf, cmd, dcf);
 
     return ngx_http_mcds_set_handler(cf, ngx_http_mcds_table_handler);

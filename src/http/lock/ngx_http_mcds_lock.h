@@ -42,6 +42,7 @@ typedef struct {
     char                       *retry_after;  /* the seconds "retry" as the text
                                                  of the header Retry-After, or
                                                  NULL */
+    ngx_http_mcds_place_t       place;
 } ngx_http_mcds_lock_conf_t;
 
 
@@ -51,6 +52,7 @@ typedef struct {
     uint32_t                    ttl;
     uint32_t                    max_ttl;
     ngx_msec_t                  max_wait;
+    ngx_http_mcds_place_t       place;
 } ngx_http_mcds_lock_api_conf_t;
 
 
@@ -66,10 +68,6 @@ typedef struct {
     ngx_mcds_stat_t                *lock_api_stat;
     ngx_str_t                       name;     /* the name, in statistics, of a
                                                  location with mcds_lock_api */
-    char                           *directive; /* the name of the directive for
-                                                  which the location needs a
-                                                  pool of memcached servers */
-    ngx_http_mcds_place_t           place;
 } ngx_http_mcds_lock_loc_conf_t;
 
 

@@ -30,8 +30,6 @@ static ngx_int_t ngx_http_mcds_lock_retry_after(ngx_conf_t *cf,
     ngx_http_mcds_lock_conf_t *lock);
 static char *ngx_http_mcds_lock_api(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-static void ngx_http_mcds_lock_needs(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_lock_loc_conf_t *llcf);
 static ngx_int_t ngx_http_mcds_lock_preconfigure(ngx_conf_t *cf);
 static void *ngx_http_mcds_lock_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_mcds_lock_create_loc_conf(ngx_conf_t *cf);
@@ -190,9 +188,9 @@ ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    llcf->lock = lock;
+    ngx_http_mcds_set_place(cf, &lock->place);
 
-    ngx_http_mcds_lock_needs(cf, cmd, llcf);
+    llcf->lock = lock;
 
     return NGX_CONF_OK;
 }
@@ -254,22 +252,11 @@ ngx_http_mcds_lock_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "has a \"ttl\" that is longer than its \"max_ttl\"";
     }
 
+    ngx_http_mcds_set_place(cf, &lock_api->place);
+
     llcf->lock_api = lock_api;
 
-    ngx_http_mcds_lock_needs(cf, cmd, llcf);
-
     return ngx_http_mcds_set_handler(cf, ngx_http_mcds_lock_api_handler);
-}
-
-
-static void
-ngx_http_mcds_lock_needs(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_lock_loc_conf_t *llcf)
-{
-    if (llcf->directive == NULL) {
-        llcf->directive = (char *) cmd->name.data;
-        ngx_http_mcds_set_place(cf, &llcf->place);
-    }
 }
 
 
@@ -320,7 +307,6 @@ ngx_http_mcds_lock_create_loc_conf(ngx_conf_t *cf)
      *
      *     conf->pool = NULL;
      *     conf->lock_api = NULL;
-     *     conf->directive = NULL;
      */
 
     conf->lock = NGX_CONF_UNSET_PTR;
@@ -335,6 +321,8 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_mcds_lock_loc_conf_t *prev = parent;
     ngx_http_mcds_lock_loc_conf_t *conf = child;
 
+    char                            *directive;
+    ngx_http_mcds_place_t           *place;
     ngx_http_core_loc_conf_t        *clcf;
     ngx_http_mcds_loc_conf_t        *mlcf;
     ngx_http_mcds_main_conf_t       *mmcf;
@@ -359,14 +347,12 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_ptr_value(conf->lock, prev->lock, NULL);
 
-    if (conf->directive == NULL) {
-        conf->directive = prev->directive;
-        conf->place = prev->place;
-    }
-
     if (conf->lock == NULL && conf->lock_api == NULL) {
         return NGX_CONF_OK;
     }
+
+    directive = conf->lock ? "mcds_lock" : "mcds_lock_api";
+    place = conf->lock ? &conf->lock->place : &conf->lock_api->place;
 
     lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_lock_module);
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
@@ -393,8 +379,7 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     conf->pool = mlcf->pool;
 
     if (conf->pool == NULL) {
-        conf->pool = ngx_http_mcds_choose_pool(cf, NULL, conf->directive,
-                                               &conf->place);
+        conf->pool = ngx_http_mcds_choose_pool(cf, NULL, directive, place);
         if (conf->pool == NULL) {
             return NGX_CONF_ERROR;
         }
@@ -405,9 +390,7 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
      * servers must not have "ttl=off"
      */
 
-    if (ngx_http_mcds_needs_ttl(cf, conf->pool, conf->directive, &conf->place)
-        != NGX_OK)
-    {
+    if (ngx_http_mcds_needs_ttl(cf, conf->pool, directive, place) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -444,12 +427,13 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
 
         if (conf->lock) {
             ngx_http_mcds_check_lock(cf, conf->pool, "mcds_lock",
-                                     conf->lock->ttl, &conf->place);
+                                     conf->lock->ttl, &conf->lock->place);
         }
 
         if (conf->lock_api) {
             ngx_http_mcds_check_lock(cf, conf->pool, "mcds_lock_api",
-                                     conf->lock_api->ttl, &conf->place);
+                                     conf->lock_api->ttl,
+                                     &conf->lock_api->place);
         }
     }
 

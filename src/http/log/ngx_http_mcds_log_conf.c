@@ -388,7 +388,14 @@ ngx_http_mcds_log_check(ngx_conf_t *cf, ngx_http_mcds_log_use_t *use)
         log->max_chunk = NGX_HTTP_MCDS_FULL;
     }
 
-    if (ngx_mcds_log_ttl(log->chunk, log->chunks) > NGX_MCDS_MAX_TTL) {
+    /*
+     * the defaults are not too long, so that at least one directive about the
+     * log has one of these parameters
+     */
+
+    if ((use->chunk || use->chunks)
+        && ngx_mcds_log_ttl(log->chunk, log->chunks) > NGX_MCDS_MAX_TTL)
+    {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "\"%s %V\": \"chunk\" times (\"chunks\" + 1) must be at "
                       "most 30 days minus 61 seconds in %V:%ui",

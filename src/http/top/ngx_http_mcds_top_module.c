@@ -28,9 +28,12 @@
 
 struct ngx_http_mcds_top_s {
     ngx_str_t                   name;
-    ngx_http_mcds_place_t       place;    /* file and line of the directive that
-                                             is the first to name this list of
-                                             the most counted keys */
+    ngx_str_t                   directive;  /* the name of the directive that is
+                                               the first to name this list of
+                                               the most counted keys */
+    ngx_http_mcds_place_t       place;    /* the file and line of this
+                                             directive, then those of
+                                             mcds_counter_top */
     ngx_str_t                   pool;     /* name of the pool of memcached
                                              servers that has this list of the
                                              most counted keys, or empty */
@@ -388,6 +391,7 @@ ngx_http_mcds_top_of(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 static ngx_http_mcds_top_t *
 ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
 {
+    ngx_str_t                 *value;
     ngx_uint_t                 i;
     ngx_http_mcds_top_t       *top, **tops;
     ngx_http_mcds_top_conf_t  *tcf;
@@ -417,7 +421,10 @@ ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
         return NULL;
     }
 
+    value = cf->args->elts;
+
     top->name = *name;
+    top->directive = value[0];
     ngx_http_mcds_set_place(cf, &top->place);
 
     tops = ngx_array_push(&tcf->tops);
@@ -479,9 +486,9 @@ ngx_http_mcds_top_init_conf(ngx_conf_t *cf, void *conf)
 
         if (!top->declared) {
             ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "\"mcds_counter\": there is no "
-                          "\"mcds_counter_top %V\", in %V:%ui",
-                          &top->name, &top->place.file, top->place.line);
+                          "\"%V\": there is no \"mcds_counter_top %V\", "
+                          "in %V:%ui", &top->directive, &top->name,
+                          &top->place.file, top->place.line);
             return NGX_CONF_ERROR;
         }
 
