@@ -66,6 +66,10 @@ http {
             }
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /if {
+            if ($request_method = PURGE) { set $purging 1; }
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /closed {
             limit_except POST { allow all; }
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -194,6 +198,18 @@ for (['/limited/public', $admin, Authorization => $admin],
     is($r->header('X-Cache') . ' ' . $r->body(), "HIT 2 for $name",
         "$uri: as the page of all");
 }
+
+# an "if" that is true for the purge alone is another location: the rebuild is
+# that of its page, not of the visitors'
+
+is(purge('/if'), 'rebuilt', 'if: begun');
+ok($o->wait_requests(2, '/if'), 'if: the origin is asked');
+settled();
+is($o->count('/if'), 2, 'if: once');
+
+my $v = $h->get('/if');
+is($v->header('X-Cache') . ' ' . $v->body(), 'MISS 3 for all',
+    'if: a visitor has the page rebuilt');
 
 for my $uri ('/checked', '/checked/half') {
     is(purge($uri), 'rebuilt', "$uri: begun");
