@@ -248,6 +248,7 @@ tool: build tool-objects
 	@test -z "$(MCDS_WITHOUT)" || { \
 	    echo "mcds: the tool needs all features, without MCDS_WITHOUT" >&2; \
 	    exit 1; }
+	@$(OF_TOOL) complete
 	@$(OF_TOOL)
 
 
