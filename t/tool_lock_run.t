@@ -171,6 +171,37 @@ for my $signal (@ignored) {
     is($t->read_file("ignored-$signal"), '', 'the command ignores them');
 }
 
+# that of a lost terminal, as when a connection of ssh breaks: the kernel sends
+# it to the leader of the session alone, which the tool is
+
+SKIP: {
+    skip 'no terminal can be made', 5 if $^O ne 'linux' || !-e '/dev/ptmx';
+
+    my ($locked, $got) = (pack('i', 0), pack('i', 0));
+
+    open my $screen, '+<', '/dev/ptmx' or die "ptmx: $!\n";
+    ioctl $screen, 0x40045431, $locked or die "TIOCSPTLCK: $!\n";
+    ioctl $screen, 0x80045430, $got or die "TIOCGPTN: $!\n";
+
+    my $terminal = '/dev/pts/' . unpack 'i', $got;
+    my $file = "$dir/got-terminal";
+
+    my $s = $mcds->on($terminal)->start('lock', 'run', 'import', '--', 'perl',
+        '-e', '$SIG{HUP} = sub { open my $f, ">", "$ARGV[0]-hup"; exit 9 };'
+        . ' open my $f, ">", $ARGV[0]; print $f -t STDIN ? "yes" : "no";'
+        . ' close $f; select undef, undef, undef, 0.1 while 1', $file);
+
+    ok(wait_for(sub { -s $file }), 'it runs, on a terminal');
+    is($t->read_file('got-terminal'), 'yes', 'which is its input');
+
+    close $screen;
+
+    ok(wait_for(sub { -e "$file-hup" }), 'HUP of the terminal is passed on')
+        or $s->kill('TERM');
+    is($s->wait(), 9, 'and so is the code');
+    is($mcds->json('lock', 'show', 'import')->[0]{state}, 'free', 'released');
+}
+
 # of one that waits
 
 $p = started($mcds, 'import');

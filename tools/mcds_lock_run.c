@@ -369,10 +369,15 @@ mcds_run_signal(void *data, int signo, ngx_uint_t sent)
 
         /*
          * the signal is not passed on if it came from the terminal and the
-         * command is in the same process group: the command has got it already
+         * command is in the same process group: the command has got it already,
+         * except the SIGHUP of a lost terminal, which the kernel sends to the
+         * leader of the terminal's session alone
          */
 
-        if (sent || run->group) {
+        if (sent
+            || run->group
+            || (signo == SIGHUP && getsid(0) == ngx_pid))
+        {
             mcds_run_kill(run, signo);
         }
 

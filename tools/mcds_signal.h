@@ -14,7 +14,9 @@
 /*
  * Signals as events.  The handler is called in the event loop soon after the
  * signal.  sent is 1 if a process sent the signal, 0 if the kernel did: a key
- * at the terminal, whose signal all processes of its foreground group get.
+ * at the terminal, whose signal all processes of its foreground group get, or
+ * the loss of the terminal, whose SIGHUP the leader of its session gets alone;
+ * the group gets that SIGHUP when the leader ends.
  */
 
 typedef void (*mcds_signal_pt)(void *data, int signo, ngx_uint_t sent);

@@ -23,6 +23,8 @@ Test::Mcds::Tool - runs mcds, the program, for the tests
     $p->stop                        # sends INT and waits
 
     $mcds->from($file)              # the same program with that file as input
+    $mcds->to($file)                # with that file as output
+    $mcds->on($terminal)            # as the leader of a session on a terminal
 
 The time limit is longer than a busy machine needs, unless the arguments set
 one.  The program is TEST_MCDS_TOOL, or build/mcds; the test file is skipped if
@@ -65,8 +67,10 @@ sub spawn {
     my $pid = fork() // die "fork: $!";
 
     if ($pid == 0) {
+        POSIX::setsid() if $self->{session};
+
         open STDIN, '<', $self->{stdin} // '/dev/null';
-        open STDOUT, '>', "$base.out";
+        open STDOUT, '>', $self->{stdout} // "$base.out";
         open STDERR, '>', "$base.err";
         exec($self->{program}, @{$self->{args}}, @args)
             or POSIX::_exit(127);
@@ -90,6 +94,22 @@ sub from {
     my ($self, $file) = @_;
 
     return bless { %$self, stdin => $file }, ref $self;
+}
+
+
+sub to {
+    my ($self, $file) = @_;
+
+    return bless { %$self, stdout => $file }, ref $self;
+}
+
+
+# the first terminal that the leader of a session opens becomes its own
+
+sub on {
+    my ($self, $terminal) = @_;
+
+    return bless { %$self, stdin => $terminal, session => 1 }, ref $self;
 }
 
 
