@@ -20,26 +20,22 @@ typedef struct {
     ngx_str_t   scheme;
     ngx_str_t   host;         /* host of the URL, with the port */
     ngx_str_t   uri;          /* URI of the URL, with the arguments */
-    ngx_str_t   path;
+    ngx_str_t   path;         /* path of the URL, as $uri if it is known */
     ngx_str_t   args;
-    ngx_uint_t  plain;        /* 1: the URL's path is equal to $uri, since nginx
-                                 has nothing to decode or normalize */
+    ngx_uint_t  known;        /* 1: the tool knows what nginx makes of the
+                                 path */
 } mcds_key_url_t;
 
 
-#define MCDS_KEY_NO               0
-#define MCDS_KEY_MAY              1
-#define MCDS_KEY_SURE             2     /* the location certainly matches the
-                                           URL; another may match better */
-
-
 static void mcds_key_split(mcds_key_url_t *u, ngx_str_t *url);
+static void mcds_key_normalize(mcds_t *m, mcds_key_url_t *u);
 static mcds_scope_t *mcds_key_scope(mcds_t *m, mcds_scope_t *site,
     ngx_array_t *servers, mcds_key_url_t *u, ngx_uint_t *several);
-static ngx_uint_t mcds_key_answers(mcds_t *m, mcds_scope_t *scope,
-    mcds_key_url_t *u);
+static ngx_uint_t mcds_key_answers(mcds_t *m, mcds_scope_t *around,
+    mcds_key_url_t *u, ngx_array_t *answers);
+static void mcds_key_answer(mcds_t *m, mcds_scope_t *answer,
+    ngx_array_t *answers);
 static ngx_uint_t mcds_key_match(mcds_scope_t *scope, mcds_key_url_t *u);
-static ngx_uint_t mcds_key_better(mcds_scope_t *a, mcds_scope_t *b);
 static char *mcds_key_text(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u,
     ngx_str_t *key);
 static ngx_int_t mcds_key_variable(mcds_scope_t *scope, mcds_key_url_t *u,
@@ -59,6 +55,7 @@ mcds_key(mcds_t *m, mcds_scope_t *site, ngx_array_t *servers, ngx_str_t *url)
     mcds_key_url_t   u;
 
     mcds_key_split(&u, url);
+    mcds_key_normalize(m, &u);
 
     several = 0;
     scope = mcds_key_scope(m, site, servers, &u, &several);
@@ -110,21 +107,59 @@ mcds_key_split(mcds_key_url_t *u, ngx_str_t *url)
         u->args.data = p + 1;
         u->args.len = last - u->args.data;
     }
+}
 
-    /*
-     * nginx would change a URL's path with "%xx", which it decodes, or with
-     * "//", "/." or "/..", which it normalizes
-     */
 
-    u->plain = 1;
+/*
+ * sets u->path to the URI that nginx compares with locations, by nginx's own
+ * code, which decodes "%xx" and resolves "//", "/." and "/.."; u->known is 0 if
+ * that depends on the configuration, or if nginx refuses the URI
+ */
 
-    for (p = u->path.data; p < u->path.data + u->path.len; p++) {
-        if (*p == '%'
-            || (*p == '/' && p + 1 < last && (p[1] == '/' || p[1] == '.')))
-        {
-            u->plain = 0;
+static void
+mcds_key_normalize(mcds_t *m, mcds_key_url_t *u)
+{
+    ngx_str_t           path;
+    ngx_uint_t          i;
+    ngx_connection_t    c;
+    ngx_http_request_t  r;
+
+    ngx_memzero(&c, sizeof(ngx_connection_t));
+    c.log = ngx_cycle->log;
+
+    path = u->path;
+
+    for (i = 0; i < 2; i++) {
+
+        /*
+         * nginx merges slashes by default; it reads the "merge_slashes" of a
+         * server{} that it may choose before it knows the host
+         */
+
+        if (i == 1 && !m->sites->unmerged) {
+            break;
         }
+
+        ngx_memzero(&r, sizeof(ngx_http_request_t));
+
+        r.connection = &c;
+        r.uri_start = path.data;
+        r.uri_end = path.data + path.len;
+        r.uri.len = path.len;
+        r.uri.data = mcds_alloc(m, path.len + 1);
+
+        if (ngx_http_parse_complex_uri(&r, i == 0) != NGX_OK) {
+            return;
+        }
+
+        if (i == 1 && !ngx_mcds_same(&r.uri, &u->path)) {
+            return;
+        }
+
+        u->path = r.uri;
     }
+
+    u->known = 1;
 }
 
 
@@ -138,18 +173,34 @@ mcds_key_scope(mcds_t *m, mcds_scope_t *site, ngx_array_t *servers,
     mcds_key_url_t *u, ngx_uint_t *several)
 {
     ngx_uint_t      i;
+    ngx_array_t     answers;
     mcds_scope_t  **scope, *found;
 
+    if (ngx_array_init(&answers, m->memory, 4, sizeof(mcds_scope_t *))
+        != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
     scope = m->sites->scopes.elts;
-    found = NULL;
 
     for (i = 0; i < m->sites->scopes.nelts; i++) {
+        if (scope[i]->level == MCDS_LEVEL_SERVER
+            && (servers == NULL
+                || mcds_page_one_of(servers, scope[i]->server)))
+        {
+            (void) mcds_key_answers(m, scope[i], u, &answers);
+        }
+    }
+
+    scope = answers.elts;
+    found = NULL;
+
+    for (i = 0; i < answers.nelts; i++) {
 
         if (scope[i]->conf.cache_pool != site->conf.cache_pool
             || scope[i]->conf.site == NULL
-            || !ngx_mcds_same(scope[i]->conf.site, site->conf.site)
-            || (servers && !mcds_page_one_of(servers, scope[i]->server))
-            || !mcds_key_answers(m, scope[i], u))
+            || !ngx_mcds_same(scope[i]->conf.site, site->conf.site))
         {
             continue;
         }
@@ -168,110 +219,115 @@ mcds_key_scope(mcds_t *m, mcds_scope_t *site, ngx_array_t *servers,
 }
 
 
+/*
+ * Adds the blocks in "around", a server{} or location{}, that may answer the
+ * URL, in the order in which nginx looks for them: an exact location, the
+ * longest prefix with the locations inside of it, then those with a regular
+ * expression, unless the longest prefix has "^~" or an exact location is found
+ * in it.  The tool evaluates no regular expression, so each may match; inside
+ * of one, nginx looks only for other regular expressions.  Returns 1 if nginx
+ * looks no further.
+ */
+
 static ngx_uint_t
-mcds_key_answers(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u)
+mcds_key_answers(mcds_t *m, mcds_scope_t *around, mcds_key_url_t *u,
+    ngx_array_t *answers)
 {
-    ngx_uint_t      i;
-    mcds_scope_t  **other, *level, *around;
+    ngx_uint_t      i, last;
+    mcds_scope_t  **scope, *best;
 
-    other = m->sites->scopes.elts;
+    scope = m->sites->scopes.elts;
+    best = NULL;
 
-    around = scope;
+    for (i = 0; u->known && i < m->sites->scopes.nelts; i++) {
+        if (scope[i]->parent == around
+            && !around->regex
+            && mcds_key_match(scope[i], u)
+            && (best == NULL
+                || scope[i]->exact
+                || (!best->exact
+                    && scope[i]->location.len > best->location.len)))
+        {
+            best = scope[i];
+        }
+    }
 
-    while (around->part) {
-        around = around->parent;
+    last = 0;
+
+    if (best) {
+        last = mcds_key_answers(m, best, u, answers) || best->exact;
+
+    } else {
+        mcds_key_answer(m, around, answers);
     }
 
     for (i = 0; i < m->sites->scopes.nelts; i++) {
 
-        if (mcds_key_match(other[i], u) != MCDS_KEY_SURE) {
+        if (scope[i]->parent != around || scope[i]->part) {
             continue;
         }
 
         /*
-         * the location, with each "if" and limit_except in it, does not answer
-         * the URL if a location inside of it matches
+         * "try_files" and the like may lead the request from any location but
+         * an exact one to a named location
          */
 
-        if (other[i]->parent == around) {
-            return 0;
-        }
-
-        /*
-         * the location does not answer the URL if a sibling of the location,
-         * or of a location around it, matches the URL better
-         */
-
-        for (level = scope;
-             level->level == MCDS_LEVEL_LOCATION;
-             level = level->parent)
+        if (!u->known
+            || (scope[i]->regex && !last && !(best && best->no_regex))
+            || (scope[i]->location.len && scope[i]->location.data[0] == '@'
+                && !(best && best->exact)))
         {
-            if (other[i]->parent == level->parent
-                && mcds_key_better(other[i], level))
-            {
-                return 0;
-            }
+            (void) mcds_key_answers(m, scope[i], u, answers);
         }
     }
 
-    for (level = scope;
-         level->level == MCDS_LEVEL_LOCATION;
-         level = level->parent)
-    {
-        if (mcds_key_match(level, u) == MCDS_KEY_NO) {
-            return 0;
-        }
-    }
-
-    return scope->level >= MCDS_LEVEL_SERVER;
+    return last;
 }
 
+
+/* adds a block, with each "if" and limit_except in it, to those that answer */
+
+static void
+mcds_key_answer(mcds_t *m, mcds_scope_t *answer, ngx_array_t *answers)
+{
+    ngx_uint_t      i;
+    mcds_scope_t  **scope, **place;
+
+    place = ngx_array_push(answers);
+
+    if (place == NULL) {
+        mcds_no_memory();
+    }
+
+    *place = answer;
+
+    scope = m->sites->scopes.elts;
+
+    for (i = 0; i < m->sites->scopes.nelts; i++) {
+        if (scope[i]->parent == answer && scope[i]->part) {
+            mcds_key_answer(m, scope[i], answers);
+        }
+    }
+}
+
+
+/* 1 if the block is a location{} with the URI, or a prefix of it */
 
 static ngx_uint_t
 mcds_key_match(mcds_scope_t *scope, mcds_key_url_t *u)
 {
-    if (scope->level != MCDS_LEVEL_LOCATION
-        || scope->location.len == 0
-        || scope->location.data[0] != '/')
-    {
-        return MCDS_KEY_MAY;
-    }
-
-    if (!u->plain) {
-        return MCDS_KEY_MAY;
-    }
-
-    if (scope->exact) {
-        return ngx_mcds_same(&scope->location, &u->path) ? MCDS_KEY_SURE
-                                                         : MCDS_KEY_NO;
-    }
-
-    return (u->path.len >= scope->location.len
-            && ngx_memcmp(u->path.data, scope->location.data,
-                          scope->location.len)
-               == 0) ? MCDS_KEY_SURE : MCDS_KEY_NO;
-}
-
-
-/*
- * 1 if location a, which matches the URL for certain, precedes location b,
- * which may match; a location with a regular expression may precede one with a
- * prefix
- */
-
-static ngx_uint_t
-mcds_key_better(mcds_scope_t *a, mcds_scope_t *b)
-{
-    if (a == b) {
+    if (scope->level != MCDS_LEVEL_LOCATION || scope->part || scope->regex) {
         return 0;
     }
 
-    if (a->exact) {
-        return 1;
+    if (scope->exact) {
+        return ngx_mcds_same(&scope->location, &u->path);
     }
 
-    return b->location.len && b->location.data[0] == '/' && !b->exact
-           && a->location.len > b->location.len;
+    return u->path.len >= scope->location.len
+           && ngx_memcmp(u->path.data, scope->location.data,
+                         scope->location.len)
+              == 0;
 }
 
 
@@ -286,7 +342,7 @@ mcds_key_text(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u,
 {
     u_char      *p, *last, *to;
     size_t       size;
-    ngx_str_t    text, name, value;
+    ngx_str_t    text, name, lower, value;
 
     text = scope->text;
 
@@ -332,12 +388,18 @@ mcds_key_text(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u,
             p++;
         }
 
-        if (mcds_key_variable(scope, u, &name, &value) == NGX_OK) {
+        /* nginx ignores the case of a variable's name */
+
+        lower.data = mcds_alloc(m, name.len + 1);
+        lower.len = name.len;
+        ngx_strlow(lower.data, name.data, name.len);
+
+        if (mcds_key_variable(scope, u, &lower, &value) == NGX_OK) {
             to = value.len ? ngx_cpymem(to, value.data, value.len) : to;
             continue;
         }
 
-        if (mcds_is(&name, "mcds_cache_key")) {
+        if (mcds_is(&lower, "mcds_cache_key")) {
             return mcds_key_why(m, "%.*s changes its arguments",
                                 &scope->args);
         }
@@ -353,8 +415,8 @@ mcds_key_text(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u,
 
 
 /*
- * computes the value that a variable of mcds_cache_key has for a URL;
- * NGX_DECLINED: the URL does not determine it
+ * computes the value that a variable of mcds_cache_key, with its name in lower
+ * case, has for a URL; NGX_DECLINED: the URL does not determine it
  */
 
 static ngx_int_t
@@ -399,7 +461,7 @@ mcds_key_variable(mcds_scope_t *scope, mcds_key_url_t *u, ngx_str_t *name,
     } else if (mcds_is(name, "uri") || mcds_is(name, "document_uri")) {
         *value = u->path;
 
-        return u->plain ? NGX_OK : NGX_DECLINED;
+        return u->known ? NGX_OK : NGX_DECLINED;
 
     } else if (mcds_is(name, "args") || mcds_is(name, "query_string")) {
         *value = u->args;

@@ -282,6 +282,12 @@ mcds_site_level(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope,
             } else if (ngx_strncmp(word[0].data, "mcds_", 5) == 0) {
                 mcds_site_add(m, cf, scope);
 
+            } else if (mcds_is(&word[0], "merge_slashes")) {
+                m->sites->unmerged |= (cf->args->nelts == 2
+                                       && ngx_strcasecmp(word[1].data,
+                                                         (u_char *) "off")
+                                          == 0);
+
             } else if (scope->level == MCDS_LEVEL_SERVER) {
 
                 if (mcds_is(&word[0], "listen")) {
@@ -374,16 +380,20 @@ mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope)
     if (n == 3 && (mcds_is(&word[1], "=") || mcds_is(&word[1], "^~"))) {
         scope->location = word[2];
         scope->exact = mcds_is(&word[1], "=");
+        scope->no_regex = !scope->exact;
 
     } else if (n == 2 && word[1].data[0] != '~') {
         scope->location = word[1];
         scope->exact = (word[1].data[0] == '=');
+        scope->no_regex = (ngx_strncmp(word[1].data, "^~", 2) == 0);
 
-        skip = scope->exact ? 1
-                            : ngx_strncmp(word[1].data, "^~", 2) == 0 ? 2 : 0;
+        skip = scope->exact ? 1 : scope->no_regex ? 2 : 0;
 
         scope->location.data += skip;
         scope->location.len -= skip;
+
+    } else {
+        scope->regex = 1;
     }
 
     if (mcds_is(&scope->location, "/") && !scope->exact) {

@@ -52,6 +52,11 @@ struct mcds_scope_s {
     ngx_str_t                  location;  /* prefix or exact URI of a location,
                                              with a leading slash, or empty */
     ngx_uint_t                 exact;
+    ngx_uint_t                 regex;     /* 1: the location is a regular
+                                             expression */
+    ngx_uint_t                 no_regex;  /* 1: the location has "^~": it
+                                             precedes those of its level that
+                                             are regular expressions */
     ngx_uint_t                 part;      /* 1: the block is an "if" or a
                                              limit_except: it responds to some
                                              requests of the location that it
@@ -81,6 +86,8 @@ struct mcds_sites_s {
     ngx_http_core_main_conf_t  core;      /* nginx's structure for the http{}
                                              block, of which only the ports are
                                              set */
+    ngx_uint_t                 unmerged;  /* 1: a block has "merge_slashes
+                                             off" */
     ngx_http_mcds_cache_main_t  cache;
 };
 
