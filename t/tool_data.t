@@ -230,6 +230,22 @@ is($two->get('/short')->body =~ s/\s//gr =~ s/\\u003[cC]/</r,
     '["c","<","d"]', 'nginx has the same');
 
 
+# standard input and output that are closed: no connection gets their number
+
+$r = $mcds->closed(1)->run('counter', 'get', '/count/1');
+is($r->{code}, 1, 'no output');
+like($r->{err}, qr/cannot write to standard output/, 'which is said');
+
+$r = $mcds->closed(0)->run('log', 'write', 'live');
+is($r->{code}, 1, 'no input');
+like($r->{err}, qr/standard input/, 'which is said');
+
+is($mcds->closed(0, 1, 2)->run('counter', 'set', 'closed', 5)->{code}, 1,
+    'none of the three');
+is($mcds->json('counter', 'get', 'closed')->[0]{value}, 5,
+    'the counter is set all the same');
+
+
 # a lock
 
 is($mcds->run('lock', 'show', 'job')->{code}, 1, 'nobody has it');

@@ -18,6 +18,7 @@
 #define MCDS_LAST_DATE            253370764800
 
 
+static void mcds_streams(void);
 static void mcds_parse(mcds_t *m, int argc, char **argv);
 static void mcds_option(mcds_t *m, int option, char *value);
 static void mcds_quantity(mcds_t *m, int option, char *value);
@@ -166,6 +167,8 @@ main(int argc, char **argv)
     ngx_memzero(&m, sizeof(mcds_t));
     mcds = &m;
 
+    mcds_streams();
+
     m.pipe_ignored = (signal(SIGPIPE, SIG_IGN) == SIG_IGN);
 
     ngx_tool_init(NGX_LOG_ERR);
@@ -252,6 +255,28 @@ main(int argc, char **argv)
     ngx_destroy_pool(m.memory);
 
     return m.status;
+}
+
+
+/*
+ * opens those of the standard input, output and error that are closed, each so
+ * that its use fails: a connection to memcached would get its number, and the
+ * tool would read its input from memcached, or print its results to it
+ */
+
+static void
+mcds_streams(void)
+{
+    int  fd;
+
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) == -1
+            && open("/dev/null", (fd == STDIN_FILENO) ? O_WRONLY : O_RDONLY)
+               != fd)
+        {
+            exit(MCDS_NO);
+        }
+    }
 }
 
 

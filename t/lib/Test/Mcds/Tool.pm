@@ -24,6 +24,7 @@ Test::Mcds::Tool - runs mcds, the program, for the tests
 
     $mcds->from($file)              # the same program with that file as input
     $mcds->to($file)                # with that file as output
+    $mcds->closed(0, 1)             # with these descriptors closed
     $mcds->on($terminal)            # as the leader of a session on a terminal
 
 The time limit is longer than a busy machine needs, unless the arguments set
@@ -38,6 +39,7 @@ use strict;
 use Cwd qw/ abs_path /;
 use File::Basename qw/ dirname /;
 use JSON::PP ();
+use POSIX ();
 use Test::More ();
 use Time::HiRes qw/ time /;
 
@@ -72,6 +74,7 @@ sub spawn {
         open STDIN, '<', $self->{stdin} // '/dev/null';
         open STDOUT, '>', $self->{stdout} // "$base.out";
         open STDERR, '>', "$base.err";
+        POSIX::close($_) for @{$self->{closed} // []};
         exec($self->{program}, @{$self->{args}}, @args)
             or POSIX::_exit(127);
     }
@@ -101,6 +104,13 @@ sub to {
     my ($self, $file) = @_;
 
     return bless { %$self, stdout => $file }, ref $self;
+}
+
+
+sub closed {
+    my ($self, @numbers) = @_;
+
+    return bless { %$self, closed => \@numbers }, ref $self;
 }
 
 
