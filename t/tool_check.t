@@ -436,20 +436,25 @@ unlike($r->{out} . $r->{err}, qr/[^\n\x20-\x7e]/,
 is($s->run('check', '/dev/null')->{code}, 2, 'one source of servers');
 
 SKIP: {
-    skip 'no /dev/full', 1 if !-w '/dev/full';
+    skip 'no /dev/full', 11 if !-w '/dev/full';
 
     $m1->set($_, 1) for my @many = map { "full$_" } 1 .. 400;
-    open my $full, '>', '/dev/full';
-    my $pid = fork();
 
-    if ($pid == 0) {
-        open STDOUT, '>&', $full;
-        open STDERR, '>', '/dev/null';
-        exec $s->{program}, '-s', server($m1), 'counter', 'get', @many;
+    my $full = Test::Mcds::Tool->new($t)->to('/dev/full');
+    my @servers = ('-s', server($m1));
+
+    for ([@servers, 'counter', 'get', @many],
+        [@servers, 'counter', 'get', $many[0], 'none'], ['help'], ['--version'],
+        ['version'])
+    {
+        my $r = $full->run(@$_);
+
+        is($r->{code}, 1, "what cannot be written is told: $$_[-1]");
+        like($r->{err}, qr/cannot write to standard output/, 'in words');
     }
 
-    waitpid $pid, 0;
-    is($? >> 8, 1, 'what cannot be written is told');
+    is($full->run(@servers, 'lock', 'run', 'full', '--', 'true')->{code}, 0,
+        'nothing is to be written');
 }
 
 

@@ -19,6 +19,7 @@
 
 
 static void mcds_streams(void);
+static void mcds_end(mcds_t *m) __attribute__((noreturn));
 static void mcds_parse(mcds_t *m, int argc, char **argv);
 static void mcds_option(mcds_t *m, int option, char *value);
 static void mcds_quantity(mcds_t *m, int option, char *value);
@@ -247,14 +248,30 @@ main(int argc, char **argv)
 
     mcds_command->run(&m, args, n);
 
-    if ((fflush(stdout) != 0 || ferror(stdout)) && m.status == MCDS_OK) {
-        mcds_error(&m, MCDS_NO, "cannot write to standard output: %s",
-                   strerror(errno));
+    mcds_end(&m);
+}
+
+
+/*
+ * ends the tool, and reports if the output could not be written; the reason is
+ * not known if the write that failed was an earlier one
+ */
+
+static void
+mcds_end(mcds_t *m)
+{
+    int  err;
+
+    err = (fflush(stdout) != 0) ? errno : 0;
+
+    if (err || ferror(stdout)) {
+        mcds_error(m, MCDS_NO, "cannot write to standard output%s%s",
+                   err ? ": " : "", err ? strerror(err) : "");
     }
 
-    ngx_destroy_pool(m.memory);
+    ngx_destroy_pool(m->memory);
 
-    return m.status;
+    exit(m->status);
 }
 
 
@@ -331,12 +348,12 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 
     if (strcmp(p, "version") == 0) {
         mcds_version();
-        exit(MCDS_OK);
+        mcds_end(m);
     }
 
     if (strcmp(p, "help") == 0) {
         mcds_help(stdout);
-        exit(MCDS_OK);
+        mcds_end(m);
     }
 
     for (i = 0; mcds_commands[i].name; i++) {
@@ -457,11 +474,11 @@ mcds_option(mcds_t *m, int option, char *value)
 
     case 'h':
         mcds_help(stdout);
-        exit(MCDS_OK);
+        mcds_end(m);
 
     case 'V':
         mcds_version();
-        exit(MCDS_OK);
+        mcds_end(m);
 
     default:
         mcds_quantity(m, option, value);
