@@ -230,6 +230,17 @@ is($two->get('/short')->body =~ s/\s//gr =~ s/\\u003[cC]/</r,
     '["c","<","d"]', 'nginx has the same');
 
 
+# bytes that are not UTF-8, beside others that are
+
+my $bytes = "\xc3\xa9 \xff\xe2\x82\xac\xe2\x82 \xed\xa0\x80\xc0\x80\xc3";
+
+is($mcds->json('counter', 'get', $bytes)->[0]{key},
+    "\x{e9} \\xff\x{20ac}\\xe2\\x82 \\xed\\xa0\\x80\\xc0\\x80\\xc3",
+    'JSON has all that is UTF-8, and other bytes as \xNN');
+like($mcds->run('counter', 'get', $bytes)->{out},
+    qr/^\xc3\xa9 \\xff\xe2\x82\xac\\xe2\\x82 /m, 'text, too');
+
+
 # standard input and output that are closed: no connection gets their number
 
 $r = $mcds->closed(1)->run('counter', 'get', '/count/1');

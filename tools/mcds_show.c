@@ -8,6 +8,7 @@
 
 
 #include "mcds.h"
+#include "ngx_mcds_json.h"
 
 
 #define MCDS_INDENT               2
@@ -23,6 +24,7 @@
 
 
 static ngx_uint_t mcds_utf8(u_char *p, u_char *last);
+static size_t mcds_character(u_char *p, u_char *last);
 static void mcds_lines(json_t *value, int indent);
 static ngx_uint_t mcds_simple(json_t *value);
 static char *mcds_text(json_t *value);
@@ -124,6 +126,28 @@ mcds_print(u_char *data, size_t len)
 
 
 /*
+ * the length of the UTF-8 character at p, which may be a control character; 0
+ * if it is malformed
+ */
+
+static size_t
+mcds_character(u_char *p, u_char *last)
+{
+    ngx_str_t  text;
+
+    text.data = p;
+
+    for (text.len = 1; text.len <= 4; text.len++) {
+        if ((size_t) (last - p) >= text.len && ngx_mcds_json_utf8(&text)) {
+            return text.len;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
  * a JSON string of bytes: text that JSON can represent is kept, any other byte
  * becomes \xNN
  */
@@ -131,8 +155,8 @@ mcds_print(u_char *data, size_t len)
 json_t *
 mcds_str(u_char *data, size_t len)
 {
-    u_char  *buf, *p;
-    size_t   i;
+    u_char  *buf, *p, *last;
+    size_t   n;
     json_t  *json;
 
     json = json_stringn(len ? (char *) data : "", len);
@@ -147,12 +171,17 @@ mcds_str(u_char *data, size_t len)
         mcds_no_memory();
     }
 
-    for (i = 0, p = buf; i < len; i++) {
-        if (data[i] < 0x80) {
-            *p++ = data[i];
+    last = data + len;
+
+    for (p = buf; data < last; data += n) {
+        n = mcds_character(data, last);
+
+        if (n == 0) {
+            p = ngx_sprintf(p, "\\x%02xd", (u_int) *data);
+            n = 1;
 
         } else {
-            p = ngx_sprintf(p, "\\x%02xd", (u_int) data[i]);
+            p = ngx_cpymem(p, data, n);
         }
     }
 
