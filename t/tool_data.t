@@ -257,6 +257,24 @@ is($mcds->json('counter', 'get', 'closed')->[0]{value}, 5,
     'the counter is set all the same');
 
 
+# a field is never empty, also not the second one, as of an unset variable; a
+# value may be
+
+$mcds->run('table', 'add', 'fields', 'kept');
+
+for my $command ('get', 'remove') {
+    $r = $mcds->run('table', $command, 'fields', 'kept', '');
+
+    is($r->{code}, 2, "$command: an empty field is wrong usage");
+    like($r->{err}, qr/a field must have 1 to 1024 bytes/, 'which is said');
+}
+
+is_deeply($mcds->json('table', 'list', 'fields'),
+    [{ field => 'kept', expires => undef }], 'nothing was removed');
+is($mcds->run('table', 'add', 'fields', 'empty', '')->{code}, 0,
+    'a value may be empty');
+
+
 # a lock
 
 is($mcds->run('lock', 'show', 'job')->{code}, 1, 'nobody has it');

@@ -87,7 +87,7 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     for (i = 2; i < n; i++) {
         if (args[i].len > (i == 3 && mcds_is(&args[0], "add")
                            ? NGX_MCDS_TABLE_VALUE : NGX_MCDS_TABLE_NAME)
-            || (args[i].len == 0 && i == 2))
+            || (args[i].len == 0 && (i == 2 || !mcds_is(&args[0], "add"))))
         {
             mcds_usage(m, "a field must have 1 to %d bytes, a value at most %d",
                        NGX_MCDS_TABLE_NAME, NGX_MCDS_TABLE_VALUE);
