@@ -458,6 +458,34 @@ SKIP: {
 }
 
 
+# URLs that are none
+
+for (['http://:80/', 'has no host'], ['http:///a', 'has no host'],
+    ['http://u@a/', 'must not have a user'],
+    ['http://a:80a/', 'has no port from 1 to 65535'],
+    ['http://a:0/', 'has no port from 1 to 65535'],
+    ['http://a:65536/', 'has no port from 1 to 65535'],
+    ['http://[::1]:99999999999999999999/', 'has no port from 1 to 65535'],
+    ['http://a b/', 'must not have spaces'],
+    ['http://a/b c', 'must not have spaces'],
+    ["http://a/b?c\x7f", 'must not have spaces'],
+    ["http://a/b\r\nget x", 'must not have spaces'])
+{
+    my ($url, $why) = @$_;
+
+    for my $command ('get', 'purge') {
+        my $r = $s->run($command, $url);
+
+        is($r->{code}, 2, "$command: no URL: " . $url =~ s/[^!-~]/_/gr);
+        like($r->{err}, qr/the URL $why/, 'and why');
+    }
+}
+
+is($s->run('get', $_)->{code}, 1, "a URL: $_")
+    for 'http://a:/', 'http://a:65535/', 'http://[::1]/', 'HTTP://A?b',
+        "http://a/\xc3\xa9#b c";
+
+
 # the help and the manual page; of completions see tool_completion.t
 
 my $help = $s->run('--help')->{out};
