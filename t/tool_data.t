@@ -293,6 +293,17 @@ ok(wait_for(sub { $mcds->json('lock', 'show', 'job')->[0]{state} eq 'free' },
     10), 'then it is free');
 
 
+# numbers of owners that a signed one cannot hold
+
+$_->set('p:many', '18446744073709551615 owner') for $m1, $m2;
+
+$lock = $mcds->json('lock', 'show', 'many')->[0];
+is($lock->{number}, '18446744073709551615', 'the largest number of an owner');
+like($mcds->run('lock', 'show', 'many')->{out},
+    qr/ held +18446744073709551615 /, 'in words, too');
+$_->delete('p:many') for $m1, $m2;
+
+
 # what the log has told
 
 ok(wait_for(sub { $p->lines() >= 21 }, 15), 'follows');

@@ -392,9 +392,12 @@ json_t *mcds_json(ngx_str_t *text);
 json_t *mcds_time(uint64_t ms);
 
 
-/* Returns a new JSON string: a number as 16 hexadecimal digits. */
+/*
+ * Returns a number as a new JSON value: a string above 63 bits, since many
+ * readers of JSON cannot represent larger integers.
+ */
 
-json_t *mcds_hex(uint64_t n);
+json_t *mcds_count(uint64_t n);
 
 
 /*

@@ -32,7 +32,6 @@ static json_t *mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number);
 static json_t *mcds_counter_set(mcds_t *m, ngx_str_t *key, ngx_str_t *number);
 static json_t *mcds_counter_reset(mcds_t *m, ngx_str_t *key);
 static json_t *mcds_counter_object(mcds_t *m, ngx_str_t *key);
-static json_t *mcds_counter_number(uint64_t value);
 static void mcds_counter_unmark(mcds_t *m, ngx_str_t *key);
 static void mcds_counter_done(void *data, ngx_uint_t rc, uint64_t value);
 static void mcds_counter_window(mcds_t *m, mcds_directive_t *directive,
@@ -122,24 +121,6 @@ mcds_counter_object(mcds_t *m, ngx_str_t *key)
 }
 
 
-/*
- * the value of a counter as JSON: a string above 63 bits, since many readers
- * of JSON cannot represent larger integers
- */
-
-static json_t *
-mcds_counter_number(uint64_t value)
-{
-    u_char  text[NGX_INT64_LEN];
-
-    if (value <= INT64_MAX) {
-        return json_integer(value);
-    }
-
-    return mcds_str(text, ngx_sprintf(text, "%uL", value) - text);
-}
-
-
 static json_t *
 mcds_counter_get(mcds_t *m, ngx_str_t *key)
 {
@@ -168,7 +149,7 @@ mcds_counter_get(mcds_t *m, ngx_str_t *key)
         rc = NGX_MCDS_NOT_NUMERIC;
     }
 
-    mcds_put(o, "value", (rc == NGX_MCDS_OK) ? mcds_counter_number(value)
+    mcds_put(o, "value", (rc == NGX_MCDS_OK) ? mcds_count(value)
                                              : json_null());
 
     if (rc == NGX_MCDS_OK && (answer.has & NGX_MCDS_TTL)) {
@@ -258,7 +239,7 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
     o = mcds_counter_object(m, key);
 
     mcds_put(o, "value", (result.rc == NGX_MCDS_OK)
-                         ? mcds_counter_number(result.value) : json_null());
+                         ? mcds_count(result.value) : json_null());
 
     if (rc != NGX_MCDS_OK) {
         mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
@@ -345,7 +326,7 @@ mcds_counter_set(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 
     rc = mcds_do(m, &req, &answer);
 
-    mcds_put(o, "value", (rc == NGX_MCDS_OK) ? mcds_counter_number(value)
+    mcds_put(o, "value", (rc == NGX_MCDS_OK) ? mcds_count(value)
                                              : json_null());
 
     if (rc != NGX_MCDS_OK) {
@@ -610,7 +591,7 @@ mcds_visitors(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         o = mcds_counter_object(m, &args[i]);
 
         mcds_put(o, "visitors", (result.rc == NGX_MCDS_OK)
-                                ? mcds_counter_number(result.value)
+                                ? mcds_count(result.value)
                                 : json_null());
         mcds_put(o, "window", json_integer(visitors.window));
         mcds_put(o, "slots", json_integer(visitors.slots));
@@ -686,7 +667,7 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_put(o, "key", mcds_json(&args[0]));
     mcds_put(o, "window", json_integer(top.window));
-    mcds_put(o, "total", mcds_counter_number(list->total));
+    mcds_put(o, "total", mcds_count(list->total));
 
     for (i = 0; i < list->n; i++) {
         text.data = list->ranked[i]->data;
@@ -695,8 +676,8 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         key = json_object();
 
         mcds_put(key, "key", mcds_json(&text));
-        mcds_put(key, "count", mcds_counter_number(list->ranked[i]->count));
-        mcds_put(key, "error", mcds_counter_number(list->ranked[i]->error));
+        mcds_put(key, "count", mcds_count(list->ranked[i]->count));
+        mcds_put(key, "error", mcds_count(list->ranked[i]->error));
 
         (void) json_array_append_new(keys, key);
     }

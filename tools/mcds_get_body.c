@@ -21,6 +21,7 @@ static ngx_int_t mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
     ngx_array_t *secrets, mcds_answer_t *answer, ngx_str_t *body);
 static ngx_int_t mcds_get_write(ngx_mcds_decoder_t *decoder,
     ngx_str_t *piece);
+static json_t *mcds_hex(uint64_t n);
 
 
 void
@@ -280,4 +281,17 @@ mcds_get_write(ngx_mcds_decoder_t *decoder, ngx_str_t *piece)
     free(buf);
 
     return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+}
+
+
+/* a JSON string: a number as 16 hexadecimal digits */
+
+static json_t *
+mcds_hex(uint64_t n)
+{
+    char  text[32];
+
+    (void) snprintf(text, sizeof(text), "%016llx", (unsigned long long) n);
+
+    return json_string(text);
 }

@@ -89,7 +89,7 @@ mcds_lock(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
         } else {
             mcds_put(o, "state", json_string("held"));
-            mcds_put(o, "number", json_integer(look.number));
+            mcds_put(o, "number", mcds_count(look.number));
             mcds_put(o, "owner", mcds_str(look.owner, look.len));
             mcds_put(o, "ttl", look.ttl < 0 ? json_null()
                                             : json_integer(look.ttl));

@@ -225,13 +225,15 @@ mcds_time(uint64_t ms)
 
 
 json_t *
-mcds_hex(uint64_t n)
+mcds_count(uint64_t n)
 {
-    char  text[32];
+    u_char  text[NGX_INT64_LEN];
 
-    (void) snprintf(text, sizeof(text), "%016llx", (unsigned long long) n);
+    if (n <= INT64_MAX) {
+        return json_integer(n);
+    }
 
-    return json_string(text);
+    return mcds_str(text, ngx_sprintf(text, "%uL", n) - text);
 }
 
 
