@@ -152,6 +152,7 @@ ok($r && abs($r->{time} - $ago) < 0.0015, 'which is that of the line')
 
 for ([time() - 200, qr/too long ago, the log keeps 120 seconds/],
     [time() + 60, qr/in the future/], ['1x', qr/seconds since 1970/],
+    [int(time()) . '.', qr/seconds since 1970/],
     ['-5', qr/seconds since 1970/], [0, qr/seconds since 1970/])
 {
     my ($time, $re) = @$_;

@@ -636,7 +636,7 @@ mcds_date(mcds_t *m, char *value)
     if (n > 0 && n < MCDS_LAST_DATE) {
         n *= 1000;
 
-        if (*p == '.') {
+        if (*p == '.' && p[1]) {
             for (i = 100, p++; *p >= '0' && *p <= '9'; i /= 10, p++) {
                 n += (*p - '0') * i;
             }
