@@ -458,6 +458,25 @@ SKIP: {
 }
 
 
+# the bounds of a time are named as they are
+
+for (['lock', 'run', 'a', '--wait=61m', '--', 'true', 'from 0 to 1h'],
+    ['check', '--timeout=0', 'from 1ms to 1h'],
+    ['log', 'read', 'a', '--chunk=1ms', 'from 1s to 1h'],
+    ['log', 'read', 'a', '--since=0', 'from 1ms to 30d'],
+    ['counter', 'set', 'a', 1, '--ttl=-5s', 'from 1s to 30d'])
+{
+    my $bounds = pop @$_;
+    my $r = $s->run(@$_);
+
+    is($r->{code}, 2, "wrong time: @$_");
+    like($r->{err}, qr/must be a time $bounds,/, $bounds);
+}
+
+is($s->run('lock', 'run', 'a', '--wait=0', '--', 'true')->{code}, 0,
+    '--wait=0');
+
+
 # URLs that are none
 
 for (['http://:80/', 'has no host'], ['http:///a', 'has no host'],

@@ -610,7 +610,8 @@ mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec,
 
     if (n < min || n > max) {
         mcds_usage(m, "--%s must be a time from %s to %s, such as 30s",
-                   option, (is_sec || min == 1000) ? "1s" : "1ms",
+                   option, min == 0 ? "0"
+                           : (is_sec || min == 1000) ? "1s" : "1ms",
                    (max == MCDS_HOUR) ? "1h" : "30d");
     }
 
