@@ -50,9 +50,6 @@ struct ngx_http_mcds_lock_ctx_s {
                                               lock; 0: it is not acquired */
     ngx_msec_t                   start;
     ngx_msec_t                   wait;
-    ngx_http_upstream_t         *upstream; /* r->upstream of the request r when
-                                              it came to its "post_action" */
-    unsigned                     error_page:1; /* likewise r->error_page */
     unsigned                     left:1;      /* 1: the client has left while
                                                  the request waited for a lock,
                                                  and the location of
@@ -78,8 +75,6 @@ static void ngx_http_mcds_lock_acquired(void *data,
     ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_over(void *data);
 static ngx_int_t ngx_http_mcds_lock_wait(ngx_http_mcds_lock_ctx_t *ctx);
-static ngx_uint_t ngx_http_mcds_lock_error_page(ngx_http_request_t *r,
-    ngx_http_mcds_lock_ctx_t *ctx);
 static void ngx_http_mcds_lock_post_action(ngx_http_mcds_task_t *task);
 static ngx_uint_t ngx_http_mcds_lock_same(ngx_http_request_t *r,
     ngx_http_mcds_lock_claim_t *claim);
@@ -198,13 +193,16 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
             return ngx_http_mcds_lock_judge(r, ctx);
         }
 
-        if (ctx->refused || ngx_http_mcds_lock_error_page(r, ctx)) {
+        /*
+         * The error page of a request that has already asked for a lock does
+         * not ask for another one.  With "post_action", each location asks:
+         * nginx does not tell an error page from the location of a further
+         * "post_action", which must not run without its lock.
+         */
 
-            /*
-             * the error page of a request that has already asked for a lock
-             * does not ask for another one
-             */
-
+        if (!r->post_action
+            && (ctx->refused || ngx_http_mcds_is_error_page(r)))
+        {
             return NGX_DECLINED;
         }
     }
@@ -430,31 +428,9 @@ ngx_http_mcds_lock_over(void *data)
 
 
 /*
- * 1 if the request was led to an error page; with "post_action", since the
- * request came there.  A location to which an upstream has led the request by
- * X-Accel-Redirect makes the response, even if another upstream was asked
- * before: its lock is taken.
- */
-
-static ngx_uint_t
-ngx_http_mcds_lock_error_page(ngx_http_request_t *r,
-    ngx_http_mcds_lock_ctx_t *ctx)
-{
-    if (r->error_page && !ctx->error_page) {
-        return 1;
-    }
-
-    return r->upstream != ctx->upstream
-           && !ngx_http_mcds_is_accel(r)
-           && ngx_http_mcds_is_error_page(r);
-}
-
-
-/*
- * The location of "post_action" asks for its lock whatever has come of the
- * client's request.  If the client has left while its request waited for a
- * lock, the request does not wait for it until it has come to a location with
- * the same lock; another location makes it give up the lock.
+ * If the client has left while its request waited for a lock, the request does
+ * not wait for it until it has come to a location of "post_action" with the
+ * same lock; another location makes it give up the lock.
  */
 
 static void
@@ -463,10 +439,6 @@ ngx_http_mcds_lock_post_action(ngx_http_mcds_task_t *task)
     ngx_http_mcds_lock_ctx_t  *ctx;
 
     ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
-
-    ctx->upstream = task->request->upstream;
-    ctx->error_page = task->request->error_page;
-    ctx->refused = 0;
 
     if (!ctx->waiting && !ctx->answered) {
         return;
