@@ -67,6 +67,28 @@ for my $step (-20, 1, 10, 10, -30, -50, 60, 20) {
     line("set by $step");
 }
 
+# a client that comes after the clock was set back, in time for a new line that
+# is held back until it is in order
+
+$clock->add(-20);
+is(post($h, '/log', ++$n)->status(), 204, 'a line before a client');
+
+my $late = Test::Mcds::Follow->new($h, '/log?follow=1&first=-100');
+
+ok(wait_for(sub { $late->lines() =~ /\b$n\b/ }), 'the client reads the line');
+
+$gets = $m->stats()->{cmd_get} + 24;
+
+ok(wait_for(sub { $m->stats()->{cmd_get} >= $gets }), 'the worker looks again');
+
+$clock->add(1.6);
+line('after a late client');
+
+ok(wait_for(sub { $late->lines() =~ /\b$n\b/ }), 'the client sees it');
+is($late->wrong(), 0, 'each line once for the late client')
+    or diag($late->lines());
+$late->close();
+
 is($c->lines(), join(' ', 1 .. $n), 'each line once');
 is($c->wrong(), 0, 'their ids do not fall');
 $c->close();

@@ -237,6 +237,13 @@ ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower)
 }
 
 
+uint64_t
+ngx_mcds_log_held(ngx_mcds_log_follower_t *follower)
+{
+    return follower->feed->settled;
+}
+
+
 ngx_uint_t
 ngx_mcds_log_look_count(ngx_mcds_log_follower_t *follower)
 {

@@ -76,15 +76,26 @@ ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
  * than the feed holds back, it is the time of the last line that followers have
  * got, if that is later.  The follower gets later lines in batches, each line
  * once, and reads earlier lines by ngx_mcds_log_read().
- * A line that was written late may come twice: from such a read, and in a batch
- * of new lines.  The last batch that may repeat a line of a read is that of the
- * first look for new lines that begins after the read.  The function
+ * A line that was written late, or is held back, may come twice: from such a
+ * read, and in a batch of new lines.  The last batch that may repeat a line of
+ * a read is that of the first look for new lines that begins after the read, or
+ * that of the look in which ngx_mcds_log_held() reaches the time up to which
+ * the read has returned lines, if this look is later.  The function
  * ngx_mcds_log_look_count() counts the looks.  Failed looks in a row and the
  * successful look after them share one number: their batches have the number of
  * the first of these looks.
  */
 
 uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);
+
+
+/*
+ * Returns the time, in milliseconds since the epoch, whose later lines the feed
+ * holds back.  It is earlier than that of ngx_mcds_log_settled() if followers
+ * have got lines that have not settled, or if the clock was set back.
+ */
+
+uint64_t ngx_mcds_log_held(ngx_mcds_log_follower_t *follower);
 
 
 /*

@@ -408,6 +408,19 @@ ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
         }
     }
 
+    if (follow->known
+        && ngx_mcds_log_held(&follow->follower) < follow->range.last)
+    {
+        /*
+         * Since newer lines were given to other clients already, or the clock
+         * was set back, the read of older lines has also returned lines that
+         * the worker still holds back: its next read of new lines may give them
+         * to this client again.
+         */
+
+        follow->look = ngx_mcds_log_look_count(&follow->follower) + 1;
+    }
+
     if (follow->state == NGX_HTTP_MCDS_FOLLOW_WAITING
         && ngx_mcds_log_ready(&follow->follower))
     {
