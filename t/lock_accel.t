@@ -4,7 +4,8 @@
 
 # mcds_lock of each location to which X-Accel-Redirect leads a request, one
 # after the other, also with recursive_error_pages; and not that of an error
-# page.
+# page.  The variables are about the lock of the location, also if the request
+# comes back to a lock that it has taken before.
 
 use warnings;
 use strict;
@@ -24,6 +25,8 @@ my $o = $t->origin('o', sub {
 
     return { headers => ['X-Accel-Redirect' => "/two$1"] }
         if $req->{path} =~ m{^/one(/.*)};
+    return { headers => ['X-Accel-Redirect' => "/again$1"] }
+        if $req->{path} =~ m{^/two(/back.*)};
     return { headers => ['X-Accel-Redirect' => "/three$1"] }
         if $req->{path} =~ m{^/two(/.*)};
     return { status => 502 } if $req->{path} =~ /fails/;
@@ -60,6 +63,11 @@ http {
             mcds_lock  three;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /again/ {
+            internal;
+            mcds_lock  one;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location = /sorry {
             mcds_lock  sorry;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -92,6 +100,9 @@ for my $recursive (qw/ off on /) {
         "$name: the token is that of the last one");
     ok(wait_for(sub { !grep { defined $m->get($_) } qw/ one two three / }),
         "$name: all are released");
+
+    is($h->get('/one/back')->body(), $m->get('one:fence') . "\n",
+        "$name: the token is that of the location, which had its lock before");
 
     is($h->get('/one/fails')->status(), 200, "$name: an error page");
     is($o->count('/sorry'), 1, "$name: is made");

@@ -37,17 +37,18 @@ struct ngx_http_mcds_lock_claim_s {
                                               or refused */
     ngx_uint_t                   status;   /* the result of the request for the
                                               lock, ngx_mcds_lock_e */
+    uint64_t                     number;   /* the fencing token of the lock; 0:
+                                              it was not acquired, or the
+                                              request still waits for it */
 };
 
 
 struct ngx_http_mcds_lock_ctx_s {
     ngx_http_mcds_task_t        *task;
-    ngx_http_mcds_lock_claim_t  *claims;   /* list of the request's locks, the
-                                              latest first */
+    ngx_http_mcds_lock_claim_t  *claims;   /* list of the request's locks, that
+                                              of its latest location first */
     ngx_mcds_budget_t            patience; /* the time that the request may wait
                                               if another owner holds the lock */
-    uint64_t                     number;   /* the fencing token of the latest
-                                              lock; 0: it is not acquired */
     ngx_msec_t                   start;
     ngx_msec_t                   wait;
     unsigned                     left:1;      /* 1: the client has left while
@@ -222,7 +223,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf)
 {
     ngx_str_t                    key;
-    ngx_http_mcds_lock_claim_t  *claim;
+    ngx_http_mcds_lock_claim_t  *claim, *later;
     ngx_http_mcds_task_t        *task;
     ngx_mcds_lock_wish_t         wish;
     ngx_http_mcds_lock_ctx_t    *ctx;
@@ -243,6 +244,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     }
 
     ctx = ngx_http_mcds_lock_get_ctx(r);
+    later = NULL;
 
     for (claim = ctx ? ctx->claims : NULL; claim; claim = claim->next) {
 
@@ -261,8 +263,21 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
                 break;
             }
 
+            /*
+             * the request has this lock already: the variables show its state
+             * and number, not those of a lock that was taken since
+             */
+
+            if (later) {
+                later->next = claim->next;
+                claim->next = ctx->claims;
+                ctx->claims = claim;
+            }
+
             return NGX_DECLINED;
         }
+
+        later = claim;
     }
 
     task = ngx_http_mcds_task_need(r);
@@ -302,7 +317,6 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     claim->next = ctx->claims;
     ctx->claims = claim;
 
-    ctx->number = 0;
     ctx->waiting = 1;
     ctx->start = ngx_current_msec;
 
@@ -522,7 +536,7 @@ ngx_http_mcds_lock_judge(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx)
 
     case NGX_MCDS_LOCK_HELD:
     case NGX_MCDS_LOCK_LOST:
-        ctx->number = ngx_mcds_lock_number(claim->lock);
+        claim->number = ngx_mcds_lock_number(claim->lock);
         return NGX_DECLINED;
 
     case NGX_MCDS_LOCK_UNAVAILABLE:
@@ -647,7 +661,7 @@ ngx_http_mcds_lock_token_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_mcds_lock_get_ctx(r->main);
 
-    if (ctx == NULL || ctx->number == 0) {
+    if (ctx == NULL || ctx->claims == NULL || ctx->claims->number == 0) {
         v->not_found = 1;
         return NGX_OK;
     }
@@ -657,7 +671,7 @@ ngx_http_mcds_lock_token_variable(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    v->len = ngx_sprintf(v->data, "%uL", ctx->number) - v->data;
+    v->len = ngx_sprintf(v->data, "%uL", ctx->claims->number) - v->data;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
