@@ -51,6 +51,10 @@ struct ngx_http_mcds_lock_ctx_s {
                                               if another owner holds the lock */
     ngx_msec_t                   start;
     ngx_msec_t                   wait;
+    ngx_http_upstream_t         *upstream; /* r->upstream of the request r when
+                                              it came to its error page */
+    unsigned                     error_page:1; /* 1: the request has come to an
+                                                  error page */
     unsigned                     left:1;      /* 1: the client has left while
                                                  the request waited for a lock,
                                                  and the location of
@@ -72,10 +76,15 @@ struct ngx_http_mcds_lock_ctx_s {
 
 static ngx_int_t ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf);
+static ngx_http_mcds_lock_claim_t *ngx_http_mcds_lock_find(
+    ngx_http_mcds_lock_ctx_t *ctx, ngx_http_mcds_lock_loc_conf_t *llcf,
+    ngx_str_t *key);
 static void ngx_http_mcds_lock_acquired(void *data,
     ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_over(void *data);
 static ngx_int_t ngx_http_mcds_lock_wait(ngx_http_mcds_lock_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_lock_error_page(ngx_http_request_t *r,
+    ngx_http_mcds_lock_ctx_t *ctx);
 static void ngx_http_mcds_lock_post_action(ngx_http_mcds_task_t *task);
 static ngx_uint_t ngx_http_mcds_lock_same(ngx_http_request_t *r,
     ngx_http_mcds_lock_claim_t *claim);
@@ -201,9 +210,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
          * "post_action", which must not run without its lock.
          */
 
-        if (!r->post_action
-            && (ctx->refused || ngx_http_mcds_is_error_page(r)))
-        {
+        if (!r->post_action && ngx_http_mcds_lock_error_page(r, ctx)) {
             return NGX_DECLINED;
         }
     }
@@ -223,7 +230,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf)
 {
     ngx_str_t                    key;
-    ngx_http_mcds_lock_claim_t  *claim, *later;
+    ngx_http_mcds_lock_claim_t  *claim;
     ngx_http_mcds_task_t        *task;
     ngx_mcds_lock_wish_t         wish;
     ngx_http_mcds_lock_ctx_t    *ctx;
@@ -244,40 +251,9 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     }
 
     ctx = ngx_http_mcds_lock_get_ctx(r);
-    later = NULL;
 
-    for (claim = ctx ? ctx->claims : NULL; claim; claim = claim->next) {
-
-        if (claim->pool == llcf->pool && ngx_mcds_same(&claim->key, &key)) {
-
-            if (claim->lock == NULL
-                && (claim->status != NGX_MCDS_LOCK_UNAVAILABLE
-                    || llcf->lock->unavailable != NGX_HTTP_MCDS_LOCK_PASS))
-            {
-                /*
-                 * another location has let the request pass without the lock,
-                 * which this location does not, or has refused the request,
-                 * which is that of "post_action" now
-                 */
-
-                break;
-            }
-
-            /*
-             * the request has this lock already: the variables show its state
-             * and number, not those of a lock that was taken since
-             */
-
-            if (later) {
-                later->next = claim->next;
-                claim->next = ctx->claims;
-                ctx->claims = claim;
-            }
-
-            return NGX_DECLINED;
-        }
-
-        later = claim;
+    if (ctx && ngx_http_mcds_lock_find(ctx, llcf, &key)) {
+        return NGX_DECLINED;
     }
 
     task = ngx_http_mcds_task_need(r);
@@ -287,6 +263,8 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
 
     ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
     ctx->asked = 1;
+
+    (void) ngx_http_mcds_lock_error_page(r, ctx);
 
     claim = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_lock_claim_t));
     if (claim == NULL) {
@@ -321,6 +299,57 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ctx->start = ngx_current_msec;
 
     return ngx_http_mcds_lock_wait(ctx);
+}
+
+
+/*
+ * Finds a lock that the request has already, or passes without.  Its claim
+ * becomes the first of the list: the variables show the state and number of
+ * this lock, not those of a lock that was taken since.  NULL: the request is to
+ * ask for the lock.
+ */
+
+static ngx_http_mcds_lock_claim_t *
+ngx_http_mcds_lock_find(ngx_http_mcds_lock_ctx_t *ctx,
+    ngx_http_mcds_lock_loc_conf_t *llcf, ngx_str_t *key)
+{
+    ngx_http_mcds_lock_claim_t  *claim, *later;
+
+    later = NULL;
+
+    for (claim = ctx->claims; claim; claim = claim->next) {
+
+        if (claim->pool == llcf->pool && ngx_mcds_same(&claim->key, key)) {
+            break;
+        }
+
+        later = claim;
+    }
+
+    if (claim == NULL) {
+        return NULL;
+    }
+
+    if (claim->lock == NULL
+        && (claim->status != NGX_MCDS_LOCK_UNAVAILABLE
+            || llcf->lock->unavailable != NGX_HTTP_MCDS_LOCK_PASS))
+    {
+        /*
+         * another location has let the request pass without the lock, which
+         * this location does not, or has refused the request, which has come to
+         * a location that takes its lock all the same
+         */
+
+        return NULL;
+    }
+
+    if (later) {
+        later->next = claim->next;
+        claim->next = ctx->claims;
+        ctx->claims = claim;
+    }
+
+    return claim;
 }
 
 
@@ -438,6 +467,30 @@ ngx_http_mcds_lock_over(void *data)
     ngx_http_mcds_budget_log(ctx->task->request);
 
     ngx_http_mcds_lock_acquired(claim, NULL, NGX_MCDS_LOCK_UNAVAILABLE);
+}
+
+
+/*
+ * 1 if the location is that of an error page.  It is none if an upstream has
+ * led the request to it by X-Accel-Redirect, though another upstream was asked,
+ * or the request was at an error page, before: the location makes the response.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_lock_error_page(ngx_http_request_t *r,
+    ngx_http_mcds_lock_ctx_t *ctx)
+{
+    if (!ctx->refused && !ngx_http_mcds_is_error_page(r)) {
+        return 0;
+    }
+
+    if (!ctx->error_page) {
+        ctx->error_page = 1;
+        ctx->upstream = r->upstream;
+        return 1;
+    }
+
+    return r->upstream == ctx->upstream || !ngx_http_mcds_is_accel(r);
 }
 
 
@@ -561,6 +614,7 @@ ngx_http_mcds_lock_refuse(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx,
     ngx_uint_t status, char *retry_after)
 {
     ctx->refused = 1;
+    ctx->error_page = 0;
 
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                   "\"mcds_lock\" refuses the request, \"%V\" is %V",
