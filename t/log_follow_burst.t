@@ -73,25 +73,33 @@ for my $args (sort keys %client) {
     is($c->wrong(), 0, "follow=1$args: each once");
 }
 
-# a client that comes when the others have got the lines
+# a client that comes when the others have got the lines, and another line is
+# held back until it is in order
+
+is(post($h, '/log', 'held')->status(), 204, 'a line that is held back');
 
 my $late = Test::Mcds::Follow->new($h, '/log?follow=1&first=-60');
 
-ok($late->seen($n, 60), 'later: all lines') or diag($late->count());
+ok($late->seen($n + 1, 60), 'later: all lines') or diag($late->count());
 is($late->wrong(), 0, 'later: each once');
 
-ok(wait_for(sub { $tool->lines() >= $n }, 60), 'the tool: all lines');
+for my $args (sort keys %client) {
+    ok(wait_for(sub { $client{$args}->lines() =~ / held$/ }),
+        "follow=1$args: the line that was held back");
+}
+
+ok(wait_for(sub { $tool->lines() > $n }, 60), 'the tool: all lines');
 
 is(post($h, '/log', 'new')->status(), 204, 'a new line');
 
 for my $c ($late, map { $client{$_} } sort keys %client) {
     ok(wait_for(sub { $c->lines() =~ / new$/ }), 'is seen');
-    is($c->count(), $n + 1, 'once');
+    is($c->count(), $n + 2, 'once');
     $c->close();
 }
 
-ok(wait_for(sub { $tool->lines() > $n }), 'the tool: the new line');
-is(join(' ', $tool->lines()), "$all new", 'the tool: each once, in order');
+ok(wait_for(sub { $tool->lines() > $n + 1 }), 'the tool: the new line');
+is(join(' ', $tool->lines()), "$all held new", 'the tool: each once, in order');
 is($tool->stop(), 0, 'the tool ends');
 
 $t->done();

@@ -671,21 +671,23 @@ ngx_http_mcds_follow_live(ngx_http_mcds_follow_t *follow)
  * Remembers the older log lines that were sent to the client and that a read of
  * new lines may return again.  Older lines are read in steps: all lines of the
  * last step (more = 0) are remembered; of an earlier step, only the lines of
- * the last NGX_MCDS_LOG_LATE milliseconds.
+ * the last NGX_MCDS_LOG_LATE milliseconds, and those that are held back.
  */
 
 static ngx_int_t
 ngx_http_mcds_follow_know(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_events_t *events, ngx_uint_t more)
 {
+    uint64_t               last;
     ngx_uint_t             i, n;
     ngx_mcds_log_event_t  *known;
 
     i = 0;
+    last = ngx_min(follow->range.last, ngx_mcds_log_held(&follow->follower));
 
     while (more
            && i < events->n
-           && events->elts[i].id.time + NGX_MCDS_LOG_LATE < follow->range.last)
+           && events->elts[i].id.time + NGX_MCDS_LOG_LATE < last)
     {
         i++;
     }
