@@ -14,6 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Status;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 
@@ -63,6 +64,11 @@ http {
             post_action /done;
             proxy_pass  http://127.0.0.1:%%PORT_o%%;
         }
+        location /short/ {
+            mcds_lock   done wait=1s;
+            post_action /done;
+            proxy_pass  http://127.0.0.1:%%PORT_o%%;
+        }
         location = /sorry {
             mcds_lock   sorry;
             post_action /done;
@@ -88,7 +94,8 @@ http {
             mcds_table_lookup $value table key;
             return 200 "$value";
         }
-        location = /next { return 200 next; }
+        location = /next   { return 200 next; }
+        location = /status { mcds_status; }
     }
 }
 EOT
@@ -175,6 +182,22 @@ for my $recursive (qw/ off on /) {
     finish($owner);
     $done->('the same');
     $free->('the same');
+
+    # ... and waited for it, less long than the location of post_action does
+
+    $o->mark();
+    $o->hold_path('/owner');
+
+    $owner = start_get($h->port(), '/owner');
+    $o->wait_requests(1, '/owner');
+    $leave->($ask->('/short/1'));
+    ok(wait_for(sub { entry($h, 'locks', 'done')->{requests}{timeout} }),
+        "$name, short: the time of the client's location is over");
+    is($o->count('/done'), 0, "$name, short: post_action waits on");
+    $o->release('/owner');
+    finish($owner);
+    $done->('short');
+    $free->('short');
 
     # the lock of a page
 

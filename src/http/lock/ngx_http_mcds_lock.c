@@ -185,6 +185,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
     }
 
     ctx = ngx_http_mcds_lock_get_ctx(r);
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
 
     if (ctx && ctx->left) {
         ctx->left = 0;
@@ -200,7 +201,20 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
     if (ctx) {
 
         if (ctx->answered) {
-            return ngx_http_mcds_lock_judge(r, ctx);
+
+            if (ctx->claims->lock
+                || ctx->claims->conf == llcf->lock
+                || !r->post_action)
+            {
+                return ngx_http_mcds_lock_judge(r, ctx);
+            }
+
+            /*
+             * the location of "post_action" has the lock for which the client
+             * waited, but perhaps waits longer for it: it asks again
+             */
+
+            ngx_http_mcds_lock_drop(ctx);
         }
 
         /*
@@ -214,8 +228,6 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
             return NGX_DECLINED;
         }
     }
-
-    llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
 
     if (llcf->lock == NULL) {
         return NGX_DECLINED;
