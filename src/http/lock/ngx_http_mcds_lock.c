@@ -83,7 +83,7 @@ static void ngx_http_mcds_lock_acquired(void *data,
     ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_over(void *data);
 static ngx_int_t ngx_http_mcds_lock_wait(ngx_http_mcds_lock_ctx_t *ctx);
-static ngx_uint_t ngx_http_mcds_lock_error_page(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_mcds_lock_note_error_page(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx);
 static void ngx_http_mcds_lock_post_action(ngx_http_mcds_task_t *task);
 static ngx_uint_t ngx_http_mcds_lock_same(ngx_http_request_t *r,
@@ -224,7 +224,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
          * "post_action", which must not run without its lock.
          */
 
-        if (!r->post_action && ngx_http_mcds_lock_error_page(r, ctx)) {
+        if (!r->post_action && ngx_http_mcds_lock_note_error_page(r, ctx)) {
             return NGX_DECLINED;
         }
     }
@@ -276,7 +276,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
     ctx->asked = 1;
 
-    (void) ngx_http_mcds_lock_error_page(r, ctx);
+    (void) ngx_http_mcds_lock_note_error_page(r, ctx);
 
     claim = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_lock_claim_t));
     if (claim == NULL) {
@@ -483,13 +483,14 @@ ngx_http_mcds_lock_over(void *data)
 
 
 /*
- * 1 if the location is that of an error page.  It is none if an upstream has
- * led the request to it by X-Accel-Redirect, though another upstream was asked,
- * or the request was at an error page, before: the location makes the response.
+ * Returns 1 if the location is that of an error page, and notes the first such
+ * location.  A location is none if an upstream has led the request to it by
+ * X-Accel-Redirect, though another upstream was asked, or the request was at an
+ * error page, before: the location makes the response.
  */
 
 static ngx_uint_t
-ngx_http_mcds_lock_error_page(ngx_http_request_t *r,
+ngx_http_mcds_lock_note_error_page(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx)
 {
     if (!ctx->refused && !ngx_http_mcds_is_error_page(r)) {
