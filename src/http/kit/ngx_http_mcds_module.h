@@ -78,6 +78,8 @@ typedef struct {
                                                 the names of server and
                                                 location in statistics: " = ",
                                                 " ~ " ... */
+    ngx_http_core_loc_conf_t   *location;  /* the location that the block is or
+                                              is part of */
 
     ngx_http_handler_pt         handler;  /* the content handler that mcds has
                                              set for the location, or NULL */

@@ -10,10 +10,38 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds.h"
 #include "ngx_http_mcds_nginx.h"
 
 
+/*
+ * a name of a location and the kind of its match; Angie's ngx_http_core_loc_t
+ * has the fields of nginx's ngx_http_core_loc_conf_t
+ */
+
+#if (NGX_PCRE)
+#define ngx_http_mcds_nginx_prefix(loc)                                       \
+    (!(loc)->exact_match && !(loc)->named && (loc)->regex == NULL)
+#else
+#define ngx_http_mcds_nginx_prefix(loc)                                       \
+    (!(loc)->exact_match && !(loc)->named)
+#endif
+
+#define ngx_http_mcds_nginx_name(loc, uri, match)                             \
+    ngx_http_mcds_nginx_match(&(loc)->name, ngx_http_mcds_nginx_prefix(loc),  \
+                              (loc)->exact_match, uri, match)
+
+
+typedef struct {
+    size_t                  len;     /* of the longest prefix that matches */
+    ngx_uint_t              prefix;  /* the location has a prefix */
+    ngx_uint_t              other;   /* it may match by another name */
+} ngx_http_mcds_nginx_match_t;
+
+
 static ngx_uint_t ngx_http_mcds_nginx_known(ngx_uint_t offset);
+static void ngx_http_mcds_nginx_match(ngx_str_t *name, ngx_uint_t prefix,
+    ngx_uint_t exact, ngx_str_t *uri, ngx_http_mcds_nginx_match_t *match);
 
 
 static char  ngx_http_mcds_auth_request[] = "ngx_http_auth_request_module";
@@ -119,6 +147,57 @@ ngx_http_mcds_nginx_check(ngx_conf_t *cf)
                            "request header \"%V\"; rebuilds of pages that are "
                            "detached from a client only pass it on",
                            &hh->name);
+    }
+}
+
+
+ngx_int_t
+ngx_http_mcds_location_rest(ngx_http_core_loc_conf_t *clcf, ngx_str_t *uri,
+    ngx_str_t *rest)
+{
+#ifdef angie_version
+    ngx_http_core_loc_t          *loc;
+#endif
+    ngx_http_mcds_nginx_match_t   match;
+
+    ngx_memzero(&match, sizeof(ngx_http_mcds_nginx_match_t));
+
+    if (clcf->name.len) {
+        ngx_http_mcds_nginx_name(clcf, uri, &match);
+    }
+
+#ifdef angie_version
+    for (loc = clcf->combined; loc; loc = loc->next) {
+        ngx_http_mcds_nginx_name(loc, uri, &match);
+    }
+#endif
+
+    if (match.len) {
+        rest->data = uri->data + match.len;
+        rest->len = uri->len - match.len;
+        return NGX_OK;
+    }
+
+    return (match.prefix && !match.other) ? NGX_ERROR : NGX_DECLINED;
+}
+
+
+static void
+ngx_http_mcds_nginx_match(ngx_str_t *name, ngx_uint_t prefix, ngx_uint_t exact,
+    ngx_str_t *uri, ngx_http_mcds_nginx_match_t *match)
+{
+    if (!prefix) {
+        match->other |= !exact || ngx_mcds_same(name, uri);
+        return;
+    }
+
+    match->prefix = 1;
+
+    if (name->len > match->len
+        && name->len <= uri->len
+        && ngx_memcmp(name->data, uri->data, name->len) == 0)
+    {
+        match->len = name->len;
     }
 }
 

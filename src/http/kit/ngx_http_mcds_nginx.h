@@ -74,6 +74,11 @@
  *   - A request that is zeroed but for its connection, configuration, pool,
  *     variables, contexts and lists runs ngx_http_upstream_init().
  *
+ * Locations (stat.c, nginx.c)
+ *   - ngx_http_core_loc_conf_t has the name of a location and the kind of its
+ *     match; in Angie, "combined" has further names with theirs.  The blocks
+ *     "if" and limit_except have the name alone.
+ *
  * Shared memory (zone.c, stat.c)
  *   - The master frees the mutex of a slab pool when a worker dies.
  */
@@ -188,6 +193,18 @@
  */
 
 void ngx_http_mcds_nginx_check(ngx_conf_t *cf);
+
+
+/*
+ * Compares a URI with the prefixes by which nginx finds the location clcf: one,
+ * or more in Angie, where a location can have several names.  NGX_OK: *rest is
+ * the part of the URI behind the longest prefix.  NGX_DECLINED: nginx may have
+ * found the location by "=", a regular expression or "@".  NGX_ERROR: nginx has
+ * found it by a prefix, but the URI does not begin with one.
+ */
+
+ngx_int_t ngx_http_mcds_location_rest(ngx_http_core_loc_conf_t *clcf,
+    ngx_str_t *uri, ngx_str_t *rest);
 
 
 /*

@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_resource.h"
 
 
@@ -916,7 +917,6 @@ ngx_int_t
 ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 {
     ngx_int_t                  rc;
-    ngx_http_core_loc_conf_t  *clcf;
     ngx_http_mcds_loc_conf_t  *mlcf;
 
     rc = ngx_http_mcds_resource_arg(r, "name", name);
@@ -936,37 +936,31 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 
     ngx_str_null(name);
 
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
-    if (ngx_strcmp(mlcf->stat_kind, " ") != 0 || clcf->name.data[0] != '/') {
+    rc = ngx_http_mcds_location_rest(mlcf->location, &r->uri, name);
+
+    if (rc == NGX_DECLINED) {
 
         /* a URI names a lock, counter or row only in a prefix location */
 
         return NGX_DECLINED;
     }
 
-    if (r->uri.len < clcf->name.len
-        || ngx_memcmp(r->uri.data, clcf->name.data, clcf->name.len) != 0)
-    {
-        /* a rewrite has led the URI out of the location */
-        goto elsewhere;
+    if (rc == NGX_OK) {
+
+        if (name->len == 0 || name->data[-1] == '/') {
+            return NGX_DECLINED;
+        }
+
+        if (name->data[0] == '/') {
+            name->data++;
+            name->len--;
+            return NGX_DECLINED;
+        }
     }
 
-    name->data = r->uri.data + clcf->name.len;
-    name->len = r->uri.len - clcf->name.len;
-
-    if (name->len == 0 || name->data[-1] == '/') {
-        return NGX_DECLINED;
-    }
-
-    if (name->data[0] == '/') {
-        name->data++;
-        name->len--;
-        return NGX_DECLINED;
-    }
-
-elsewhere:
+    /* a rewrite has led the URI out of the location, or it continues a name */
 
     return ngx_http_mcds_json_refuse(r, NGX_HTTP_NOT_FOUND,
                                      "the URI names nothing here");

@@ -78,7 +78,7 @@ ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
 /*
  * nginx gives the blocks "if" and "limit_except" the name of their location,
  * but not the fields that tell the location's kind, such as "=" or "~": the
- * blocks inherit stat_kind instead
+ * blocks inherit stat_kind and the location instead
  */
 
 void
@@ -91,9 +91,11 @@ ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 
     if (clcf->noname) {
         conf->stat_kind = prev->stat_kind;
+        conf->location = prev->location;
         return;
     }
 
+    conf->location = clcf;
     conf->stat_kind = clcf->exact_match ? " = " : " ";
 
 #if (NGX_PCRE)

@@ -46,7 +46,7 @@ ngx_mcds_stat_t *ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
 
 /*
  * Call this when a location is merged, and before
- * ngx_http_mcds_stat_location(): stores the kind of the location, such as "="
+ * ngx_http_mcds_stat_location(): stores the location, and its kind, such as "="
  * or "~".
  */
 
