@@ -157,13 +157,17 @@
 
 
 /*
- * Two macros for a difference of Angie from nginx: Angie keeps the servers of
- * a resolver as a list, and calls the log handler of a request with other
- * arguments.
+ * Macros for differences of Angie from nginx: Angie keeps the servers of a
+ * resolver as a list, calls the log handler of a request with other arguments,
+ * and can write lines of the error log as JSON, which only its own functions
+ * can add to.
  *
  * ngx_http_mcds_resolver_asks: true if the resolver has servers.
- * ngx_http_mcds_log_request: for a handler of the error log, appends the
- * request of ctx to the line in buf.
+ * The others are for a handler of the error log:
+ * ngx_http_mcds_log_request: appends the request of ctx to the line in buf.
+ * ngx_http_mcds_log_action: appends log->action to the line in buf.
+ * ngx_http_mcds_log_tag: adds a tag, a constant text, to the tags of the line,
+ * which Angie's JSON shows, and which "filter=tag:" compares.
  */
 
 #if (angie_version >= 1012000)
@@ -174,6 +178,15 @@
 #define ngx_http_mcds_log_request(log, ctx, buf, len)                         \
     (ctx)->request->log_handler(log, buf, (buf) + (len), ctx)
 
+#define ngx_http_mcds_log_action(log, buf, len)                               \
+    ngx_log_action(log, buf, (buf) + (len), (log)->action)
+
+#define ngx_http_mcds_log_tag(log, text)                                      \
+    do {                                                                      \
+        static ngx_log_tag_t  tag = { ngx_string(text), NULL };               \
+        ngx_log_add_tag(log, &tag);                                           \
+    } while (0)
+
 #else
 
 #define ngx_http_mcds_resolver_asks(resolver)                                 \
@@ -182,6 +195,11 @@
 #define ngx_http_mcds_log_request(log, ctx, buf, len)                         \
     (ctx)->request->log_handler((ctx)->request, (ctx)->current_request, buf,  \
                                 len)
+
+#define ngx_http_mcds_log_action(log, buf, len)                               \
+    ngx_snprintf(buf, len, " while %s", (log)->action)
+
+#define ngx_http_mcds_log_tag(log, text)
 
 #endif
 

@@ -458,7 +458,7 @@ ngx_http_mcds_post_log_error(ngx_log_t *log, u_char *buf, size_t len)
     p = buf;
 
     if (log->action) {
-        p = ngx_snprintf(buf, len, " while %s", log->action);
+        p = ngx_http_mcds_log_action(log, buf, len);
         len -= p - buf;
         buf = p;
     }

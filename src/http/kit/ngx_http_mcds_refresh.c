@@ -945,6 +945,8 @@ ngx_http_mcds_refresh_log_error(ngx_log_t *log, u_char *buf, size_t len)
     ref = (ngx_http_mcds_refresh_t *)
               ((u_char *) ctx - offsetof(ngx_http_mcds_refresh_t, log_ctx));
 
+    ngx_http_mcds_log_tag(log, "mcds refresh");
+
     p = ngx_snprintf(buf, len, ", mcds refresh");
 
     return ref->log_handler ? ref->log_handler(log, p, len - (p - buf)) : p;
