@@ -125,8 +125,11 @@ typedef struct {
     int64_t       expires;
     int64_t       date;
     int64_t       last_modified;
-    uint32_t      age;            /* the response's header Age, seconds; 0:
-                                     absent or no number */
+    uint32_t      age;            /* the response's header Age, seconds, and
+                                     "kept"; Age counts as 0 if it is absent or
+                                     no number */
+    uint32_t      kept;           /* seconds for which a cache of nginx has
+                                     kept the response, which "age" includes */
     uint32_t      took;           /* ms from the request to the origin until its
                                      response began */
     int64_t       accel;          /* with has_accel: the time that the header
@@ -184,8 +187,9 @@ typedef enum {
  * Otherwise, if RFC 9110, 15.1, allows this for the status, or if the response
  * has "public", the lifetime is a part of the time from Last-Modified to Date
  * (RFC 9111, 4.2.2).  X-Accel-Expires and mcds_cache_valid count from the
- * moment when the response began; from all other lifetimes the response's Age
- * and the time that the origin took are subtracted (RFC 9111, 4.2.3).  A
+ * moment when the response began (the caller has subtracted "kept" from
+ * X-Accel-Expires); from all other lifetimes the response's Age and the time
+ * that the origin took are subtracted (RFC 9111, 4.2.3).  A
  * response that has expired only because the origin was slow is stored for the
  * requests that wait for it, unless NGX_MCDS_ENTRY_REVALIDATE forbids that;
  * with NGX_MCDS_ENTRY_NO_GRACE only within its stale-while-revalidate.  A

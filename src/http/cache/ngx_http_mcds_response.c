@@ -22,6 +22,7 @@ static void ngx_http_mcds_response_init(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_response_t *response,
     ngx_uint_t status);
 static ngx_uint_t ngx_http_mcds_response_origin(ngx_array_t *cache_valid);
+static uint32_t ngx_http_mcds_response_kept(ngx_http_request_t *r);
 static void ngx_http_mcds_response_list(ngx_http_request_t *r, ngx_list_t *list,
     ngx_uint_t skip, ngx_mcds_response_t *response, ngx_uint_t ignore);
 static ngx_uint_t ngx_http_mcds_response_sticky(ngx_http_request_t *r,
@@ -99,6 +100,7 @@ ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ngx_http_mcds_response_init(r, ccf, response, status);
     response->authorization = ctx->authorization;
     response->took = ngx_current_msec - ctx->start;
+    response->kept = ngx_http_mcds_response_kept(r);
 
     ngx_http_mcds_response_list(r, &r->headers_out.headers,
                                 ngx_http_mcds_carried_lines(r, ctx), response,
@@ -118,6 +120,16 @@ ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     if (r->upstream) {
         ngx_http_mcds_response_list(r, &r->upstream->headers_in.headers, 0,
                                     response, ignore);
+    }
+
+    if (response->kept) {
+        response->age = (uint32_t) ngx_min((uint64_t) response->age
+                                           + response->kept,
+                                           NGX_MCDS_MAX_DELTA);
+
+        if (response->date == NGX_ERROR) {
+            response->date = ngx_mcds_epoch(ngx_time()) - response->kept;
+        }
     }
 
     /*
@@ -177,6 +189,41 @@ ngx_http_mcds_response_origin(ngx_array_t *cache_valid)
     }
 
     return 0;
+}
+
+
+/*
+ * Returns the number of seconds for which nginx's own cache, such as that of
+ * proxy_cache, has kept the response.  nginx does not add this time to Age, and
+ * the lifetime that the origin has given began when nginx got the response.
+ * Returns 0 if nginx has just got it, or a 304 that confirms it.
+ */
+
+static uint32_t
+ngx_http_mcds_response_kept(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_CACHE)
+
+    time_t  kept;
+
+    if (!r->cached
+        || r->cache == NULL
+        || r->upstream == NULL
+        || r->upstream->cache_status == NGX_HTTP_CACHE_REVALIDATED)
+    {
+        return 0;
+    }
+
+    kept = ngx_time() - r->cache->date;
+
+    return (kept > 0) ? (uint32_t) ngx_min((uint64_t) kept, NGX_MCDS_MAX_DELTA)
+                      : 0;
+
+#else
+
+    return 0;
+
+#endif
 }
 
 
@@ -468,7 +515,8 @@ ngx_http_mcds_response_accel(ngx_str_t *value, ngx_mcds_response_t *response)
     n = ngx_atoi(value->data, value->len);
 
     if (n != NGX_ERROR) {
-        response->accel = ngx_mcds_epoch(ngx_time()) + ngx_min(n, 0x7fffffff);
+        response->accel = ngx_mcds_epoch(ngx_time()) + ngx_min(n, 0x7fffffff)
+                          - response->kept;
         response->has_accel = 1;
     }
 }

@@ -204,6 +204,15 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
         reason = NGX_MCDS_REFUSE_STATUS;
     }
 
+    if (reason == NGX_MCDS_REFUSE_EXPIRED && response.kept) {
+
+        /* the cache of nginx will have a newer response: the page stays */
+
+        ngx_http_mcds_stat_refused(ctx, ngx_mcds_fresh_why(reason));
+        ngx_http_mcds_store_decline(r, ctx);
+        return NGX_DECLINED;
+    }
+
     if (reason != NGX_MCDS_STORE) {
         ngx_http_mcds_store_refuse(r, ctx, reason, response.status);
         return NGX_DECLINED;
