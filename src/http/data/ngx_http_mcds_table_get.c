@@ -33,7 +33,11 @@ typedef struct {
     ngx_str_t                   table;
     ngx_str_t                   key;
     ngx_mcds_table_wait_t       wait;
+    ngx_str_t                   value;
     unsigned                    begun:1;
+    unsigned                    found:1;   /* the table has the element, with
+                                              this value */
+    unsigned                    set:1;     /* the variable has been set */
 } ngx_http_mcds_got_t;
 
 
@@ -72,8 +76,12 @@ static ngx_int_t ngx_http_mcds_get_start(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx,
     ngx_http_mcds_get_t *get, ngx_mcds_pool_t *pool, ngx_str_t *table,
     ngx_str_t *key);
+static ngx_int_t ngx_http_mcds_get_keep(ngx_http_request_t *r,
+    ngx_http_mcds_got_t *got, ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_get_set_all(ngx_http_request_t *r,
+    ngx_http_mcds_get_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_get_set(ngx_http_request_t *r,
-    ngx_http_mcds_get_t *get, ngx_str_t *value);
+    ngx_http_mcds_got_t *got);
 static void ngx_http_mcds_get_found(void *data, ngx_uint_t rc,
     ngx_str_t *value);
 static ngx_uint_t ngx_http_mcds_get_clean(ngx_http_mcds_get_t *get,
@@ -317,7 +325,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 
         ctx->awaited = NULL;
 
-        if (ctx->failed) {
+        if (ctx->failed || ngx_http_mcds_get_set_all(r, ctx) != NGX_OK) {
             goto failed;
         }
 
@@ -351,6 +359,11 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
     }
 
     if (ctx->unanswered == 0) {
+
+        if (ngx_http_mcds_get_set_all(r, ctx) != NGX_OK) {
+            goto failed;
+        }
+
         return NGX_DECLINED;
     }
 
@@ -454,18 +467,16 @@ ngx_http_mcds_get_add(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
 static ngx_int_t
 ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
 {
-    ngx_str_t             value;
-    ngx_mcds_table_t      table;
-    ngx_http_mcds_get_t  *get;
+    ngx_str_t         value;
+    ngx_mcds_table_t  table;
 
     got->begun = 1;
-    get = got->get;
 
     if (got->table.len == 0
         || got->key.len == 0
         || got->key.len > NGX_MCDS_TABLE_NAME)
     {
-        return ngx_http_mcds_get_set(r, get, NULL);
+        return NGX_OK;
     }
 
     ngx_mcds_stat_add(got->stat, NGX_MCDS_DATA_GET, 1);
@@ -473,14 +484,14 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
     table.pool = got->pool;
     table.key = got->table;
 
-    switch (ngx_mcds_table_find(&table, &got->key, get->keep, &value,
+    switch (ngx_mcds_table_find(&table, &got->key, got->get->keep, &value,
                                 &got->wait))
     {
 
     case NGX_OK:
         ngx_mcds_stat_add(got->stat, NGX_MCDS_DATA_FOUND, 1);
 
-        return ngx_http_mcds_get_set(r, get, &value);
+        return ngx_http_mcds_get_keep(r, got, &value);
 
     case NGX_AGAIN:
         got->ctx->unanswered++;
@@ -497,7 +508,7 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
         ngx_http_mcds_stat_failed(got->stat, NGX_MCDS_BUSY);
     }
 
-    return ngx_http_mcds_get_set(r, get, NULL);
+    return NGX_OK;
 }
 
 
@@ -535,28 +546,72 @@ ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_get_t *get,
 }
 
 
+/* keeps the value that a lookup has found until its variable is set */
+
+static ngx_int_t
+ngx_http_mcds_get_keep(ngx_http_request_t *r, ngx_http_mcds_got_t *got,
+    ngx_str_t *value)
+{
+    got->value.len = value->len;
+    got->value.data = ngx_pstrdup(r->pool, value);
+
+    if (got->value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    got->found = 1;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Sets the variables of all lookups that have ended, when the request goes on,
+ * and not when the replies come: a request and its subrequests have the same
+ * variables, and several of them may wait for lookups at the same time.
+ */
+
+static ngx_int_t
+ngx_http_mcds_get_set_all(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx)
+{
+    ngx_uint_t            i;
+    ngx_list_part_t      *part;
+    ngx_http_mcds_got_t  *got;
+
+    for (part = &ctx->got.part; part; part = part->next) {
+        got = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (!got[i].set && ngx_http_mcds_get_set(r, &got[i]) != NGX_OK) {
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
 /*
  * Sets the variable of a lookup to the value from the table, or to the default
  * if the table has none.
  */
 
 static ngx_int_t
-ngx_http_mcds_get_set(ngx_http_request_t *r, ngx_http_mcds_get_t *get,
-    ngx_str_t *value)
+ngx_http_mcds_get_set(ngx_http_request_t *r, ngx_http_mcds_got_t *got)
 {
     ngx_str_t                   s;
+    ngx_http_mcds_get_t        *get;
     ngx_http_variable_value_t  *v;
+
+    got->set = 1;
+    get = got->get;
 
     ngx_str_null(&s);
 
-    if (value && ngx_http_mcds_get_clean(get, value)) {
-
-        s.len = value->len;
-        s.data = ngx_pstrdup(r->pool, value);
-
-        if (s.data == NULL) {
-            return NGX_ERROR;
-        }
+    if (got->found && ngx_http_mcds_get_clean(get, &got->value)) {
+        s = got->value;
 
     } else if (get->other
                && ngx_http_complex_value(r, get->other, &s) != NGX_OK)
@@ -617,9 +672,8 @@ ngx_http_mcds_get_found(void *data, ngx_uint_t rc, ngx_str_t *value)
         ngx_http_mcds_stat_failed(got->stat, rc);
     }
 
-    if (ngx_http_mcds_get_set(ctx->task->request, got->get,
-                              rc == NGX_MCDS_OK ? value : NULL)
-        != NGX_OK)
+    if (rc == NGX_MCDS_OK
+        && ngx_http_mcds_get_keep(ctx->task->request, got, value) != NGX_OK)
     {
         ctx->failed = 1;
     }
