@@ -23,6 +23,8 @@ static ngx_int_t ngx_http_mcds_start_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
 static ngx_http_mcds_task_t *ngx_http_mcds_task_create(ngx_http_request_t *r);
 static void ngx_http_mcds_task_post_action(ngx_http_mcds_task_t *task);
+static ngx_int_t ngx_http_mcds_park_save(ngx_http_mcds_park_t *park);
+static void ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_park_writer(ngx_http_request_t *r);
 static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_resume(ngx_http_mcds_park_t *park);
@@ -325,6 +327,10 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
 
     r = park->request;
 
+    if (ngx_http_mcds_park_save(park) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     /*
      * no client waits for the response to the request of "post_action", which
      * goes on even if the client leaves
@@ -348,6 +354,78 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
     park->post_action = r->post_action;
 
     return NGX_AGAIN;
+}
+
+
+/*
+ * A request and its subrequests have the same variables.  While one of them
+ * waits, others may go through their locations, where "set" and named captures
+ * change variables, so the values are saved, unless the request is alone.
+ */
+
+static ngx_int_t
+ngx_http_mcds_park_save(ngx_http_mcds_park_t *park)
+{
+    size_t                      size;
+    ngx_http_request_t         *r;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    r = park->request;
+
+    park->saved = 0;
+
+    if (r == r->main && r->count == 1) {
+        return NGX_OK;
+    }
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
+
+    if (park->variables == NULL) {
+        park->variables = ngx_palloc(r->pool, size);
+
+        if (park->variables == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    ngx_memcpy(park->variables, r->variables, size);
+
+    park->saved = 1;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Gives the variables the values back that they had when the request began to
+ * wait.  A variable that had none keeps the value that another request has got,
+ * as all of them are to have one value of $request_id.
+ */
+
+static void
+ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park)
+{
+    ngx_uint_t                  i;
+    ngx_http_request_t         *r;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    if (!park->saved) {
+        return;
+    }
+
+    park->saved = 0;
+
+    r = park->request;
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    for (i = 0; i < cmcf->variables.nelts; i++) {
+
+        if (park->variables[i].valid || park->variables[i].not_found) {
+            r->variables[i] = park->variables[i];
+        }
+    }
 }
 
 
@@ -434,6 +512,7 @@ ngx_http_mcds_resume(ngx_http_mcds_park_t *park)
     ngx_http_request_t  *r;
 
     ngx_http_mcds_park_cancel(park);
+    ngx_http_mcds_park_restore(park);
 
     r = park->request;
     c = r->connection;

@@ -41,7 +41,11 @@ struct ngx_http_mcds_park_s {
     ngx_queue_t                 queue;    /* link in the worker's list of
                                              requests that continue at the end
                                              of this turn of the event loop */
+    ngx_http_variable_value_t  *variables; /* with "saved": the values that the
+                                              variables of the request had when
+                                              it began to wait */
 
+    unsigned                    saved:1;
     unsigned                    parked:1;
     unsigned                    woken:1;  /* 1: the request continues at the
                                              end of this turn of the event
@@ -245,8 +249,9 @@ ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
 /*
  * Lets a request wait until ngx_http_mcds_wake() continues it: a main request
  * gets event handlers that finalize it if the client leaves; a subrequest, and
- * a request of "post_action", get one that does nothing.  NGX_AGAIN: the
- * request waits; otherwise the result for the handler to return.
+ * a request of "post_action", get one that does nothing.  The request goes on
+ * with the values that its variables have now.  NGX_AGAIN: the request waits;
+ * otherwise the result for the handler to return.
  */
 
 ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
