@@ -28,7 +28,7 @@ my $o = $t->origin('o', { headers => ['Content-Type' => 'text/html',
     'Cache-Control' => 'max-age=60'], body => '%u' }, paths => {
         map { ("/page/$_" => { body => $includes->($_),
             headers => ['Content-Type' => 'text/html'] }) }
-        qw/ set named wait bare id /,
+        qw/ set named wait bare id private /,
     });
 
 my $h = $t->nginx('h', <<'EOT');
@@ -60,6 +60,13 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%/in?lang=$way;
         }
 
+        location /private/ {
+            mcds_cache on;
+            set        $private 0;
+            if ($uri ~ /en/) { set $private 1; }
+            mcds_no_cache $private;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /id/ {
             mcds_cache on;
             proxy_pass http://127.0.0.1:%%PORT_o%%/in?id=$request_id;
@@ -91,6 +98,11 @@ for my $i (1, 2) {
     is($h->get('/page/wait')->body(),
         parts(map { "/wait/$_/x" } qw/ de en fr /), "a look-up: page $i");
 }
+
+is($h->get('/page/private')->body(), join(' ', map { "/private/$_/x" }
+    qw/ de en fr /), "a part that is not to be stored: $_") for 1 .. 3;
+is($o->count('/private/de/x') . $o->count('/private/en/x'), 13,
+    'mcds_no_cache has the variables of this part');
 
 like($h->get('/page/id')->body(), qr{^(/in\?id=\w+) \1 \1$},
     'one $request_id for all parts');

@@ -103,9 +103,46 @@ ngx_uint_t
 ngx_http_mcds_admission_allowed(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
-    return ngx_http_test_predicates(r, ccf->no_cache) == NGX_OK
-           && (ctx->asker == ccf
-               || ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK);
+    size_t                      size;
+    ngx_uint_t                  allowed;
+    ngx_http_variable_value_t  *vv;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    vv = NULL;
+    size = 0;
+
+    if (ctx->task->park.saved && (ccf->no_cache || ctx->asker->no_cache)) {
+
+        /*
+         * the conditions of a subrequest are about the variables that its own
+         * location has set: while the origin made the response, others may have
+         * set them for themselves
+         */
+
+        cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+        size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
+
+        vv = ngx_palloc(r->pool, size);
+        if (vv == NULL) {
+            return 0;
+        }
+
+        ngx_memcpy(vv, r->variables, size);
+
+        ngx_http_mcds_park_restore(&ctx->task->park);
+    }
+
+    allowed = ngx_http_test_predicates(r, ccf->no_cache) == NGX_OK
+              && (ctx->asker == ccf
+                  || ngx_http_test_predicates(r, ctx->asker->no_cache)
+                     == NGX_OK);
+
+    if (vv) {
+        ngx_memcpy(r->variables, vv, size);
+    }
+
+    return allowed;
 }
 
 

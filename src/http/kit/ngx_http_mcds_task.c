@@ -24,7 +24,6 @@ static ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
 static ngx_http_mcds_task_t *ngx_http_mcds_task_create(ngx_http_request_t *r);
 static void ngx_http_mcds_task_post_action(ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_park_save(ngx_http_mcds_park_t *park);
-static void ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_park_writer(ngx_http_request_t *r);
 static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_resume(ngx_http_mcds_park_t *park);
@@ -398,13 +397,7 @@ ngx_http_mcds_park_save(ngx_http_mcds_park_t *park)
 }
 
 
-/*
- * Gives the variables the values back that they had when the request began to
- * wait.  A variable that had none keeps the value that another request has got,
- * as all of them are to have one value of $request_id.
- */
-
-static void
+void
 ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park)
 {
     ngx_uint_t                  i;
@@ -415,10 +408,13 @@ ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park)
         return;
     }
 
-    park->saved = 0;
-
     r = park->request;
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    /*
+     * a variable that had no value keeps the one that another request has got,
+     * as all of them are to have the same $request_id
+     */
 
     for (i = 0; i < cmcf->variables.nelts; i++) {
 

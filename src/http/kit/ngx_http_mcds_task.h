@@ -256,6 +256,16 @@ ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
 
 ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
 
+
+/*
+ * Gives the variables the values back that they had when the request began to
+ * wait for the last time, if other requests may have changed them since then;
+ * done for each request that continues.
+ */
+
+void ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park);
+
+
 /*
  * Continues a request that waits: park->handler is called at the end of this
  * turn of the event loop, and may let the request wait again.  The function may
