@@ -28,7 +28,7 @@ my $o = $t->origin('o', { headers => ['Content-Type' => 'text/html',
     'Cache-Control' => 'max-age=60'], body => '%u' }, paths => {
         map { ("/page/$_" => { body => $includes->($_),
             headers => ['Content-Type' => 'text/html'] }) }
-        qw/ set named wait bare id private /,
+        qw/ set named wait bare id private tag /,
     });
 
 my $h = $t->nginx('h', <<'EOT');
@@ -67,6 +67,12 @@ http {
             mcds_no_cache $private;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location ~ ^/tag/(?<part>\w+)/ {
+            mcds_cache     on;
+            mcds_cache_tag part-$part;
+            proxy_pass     http://127.0.0.1:%%PORT_o%%;
+        }
+        location = /purge { mcds_purge_api on; }
         location /id/ {
             mcds_cache on;
             proxy_pass http://127.0.0.1:%%PORT_o%%/in?id=$request_id;
@@ -103,6 +109,13 @@ is($h->get('/page/private')->body(), join(' ', map { "/private/$_/x" }
     qw/ de en fr /), "a part that is not to be stored: $_") for 1 .. 3;
 is($o->count('/private/de/x') . $o->count('/private/en/x'), 13,
     'mcds_no_cache has the variables of this part');
+
+$h->get('/page/tag') for 1 .. 2;
+is($h->get('/purge?tag=part-de', method => 'POST')->status(), 200,
+    'a purge by the tag of a part');
+$h->get('/page/tag');
+ok($o->wait_requests(2, '/tag/de/x'), 'reaches this part');
+is($o->count('/tag/fr/x'), 1, 'and no other');
 
 like($h->get('/page/id')->body(), qr{^(/in\?id=\w+) \1 \1$},
     'one $request_id for all parts');

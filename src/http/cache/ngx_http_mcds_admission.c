@@ -103,34 +103,15 @@ ngx_uint_t
 ngx_http_mcds_admission_allowed(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
-    size_t                      size;
     ngx_uint_t                  allowed;
-    ngx_http_variable_value_t  *vv;
-    ngx_http_core_main_conf_t  *cmcf;
+    ngx_http_variable_value_t  *others;
 
-    vv = NULL;
-    size = 0;
+    if (ccf->no_cache == NULL && ctx->asker->no_cache == NULL) {
+        return 1;
+    }
 
-    if (ctx->task->park.saved && (ccf->no_cache || ctx->asker->no_cache)) {
-
-        /*
-         * the conditions of a subrequest are about the variables that its own
-         * location has set: while the origin made the response, others may have
-         * set them for themselves
-         */
-
-        cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
-
-        size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
-
-        vv = ngx_palloc(r->pool, size);
-        if (vv == NULL) {
-            return 0;
-        }
-
-        ngx_memcpy(vv, r->variables, size);
-
-        ngx_http_mcds_park_restore(&ctx->task->park);
+    if (ngx_http_mcds_variables_own(r, ctx, &others) != NGX_OK) {
+        return 0;
     }
 
     allowed = ngx_http_test_predicates(r, ccf->no_cache) == NGX_OK
@@ -138,9 +119,7 @@ ngx_http_mcds_admission_allowed(ngx_http_request_t *r,
                   || ngx_http_test_predicates(r, ctx->asker->no_cache)
                      == NGX_OK);
 
-    if (vv) {
-        ngx_memcpy(r->variables, vv, size);
-    }
+    ngx_http_mcds_variables_others(r, others);
 
     return allowed;
 }
@@ -401,4 +380,49 @@ ngx_http_mcds_admission_merge_conf(ngx_http_mcds_cache_conf_t *prev,
 
     ngx_conf_merge_msec_value(conf->cache_local_time, prev->cache_local_time,
                               NGX_HTTP_MCDS_TIMED);
+}
+
+
+ngx_int_t
+ngx_http_mcds_variables_own(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_variable_value_t **others)
+{
+    size_t                      size;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    *others = NULL;
+
+    if (!ctx->task->park.saved) {
+        return NGX_OK;
+    }
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
+
+    *others = ngx_palloc(r->pool, size);
+    if (*others == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(*others, r->variables, size);
+
+    ngx_http_mcds_park_restore(&ctx->task->park);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_mcds_variables_others(ngx_http_request_t *r,
+    ngx_http_variable_value_t *others)
+{
+    ngx_http_core_main_conf_t  *cmcf;
+
+    if (others) {
+        cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+        ngx_memcpy(r->variables, others,
+                   cmcf->variables.nelts * sizeof(ngx_http_variable_value_t));
+    }
 }

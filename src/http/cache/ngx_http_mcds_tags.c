@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_tags.h"
 
 
@@ -227,12 +228,17 @@ static ngx_int_t
 ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext)
 {
-    ngx_int_t                  rc;
-    ngx_str_t                  list, text;
-    ngx_uint_t                 i;
-    ngx_http_complex_value_t  *cv;
+    ngx_int_t                   rc;
+    ngx_str_t                   list, text;
+    ngx_uint_t                  i;
+    ngx_http_complex_value_t   *cv;
+    ngx_http_variable_value_t  *others;
 
     rc = ngx_http_mcds_tags_list(r, &list);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mcds_variables_own(r, ctx, &others);
+    }
 
     if (rc != NGX_OK) {
         return rc;
@@ -240,15 +246,18 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     cv = ccf->tags->elts;
 
-    for (i = 0; i < ccf->tags->nelts; i++) {
+    for (i = 0; i < ccf->tags->nelts && rc == NGX_OK; i++) {
+        rc = ngx_http_complex_value(r, &cv[i], &text);
 
-        if (ngx_http_complex_value(r, &cv[i], &text) != NGX_OK) {
-            return NGX_ERROR;
+        if (rc == NGX_OK && ngx_mcds_tags_add(&list, "tag:", &text) != NGX_OK) {
+            rc = NGX_DECLINED;
         }
+    }
 
-        if (ngx_mcds_tags_add(&list, "tag:", &text) != NGX_OK) {
-            return NGX_DECLINED;
-        }
+    ngx_http_mcds_variables_others(r, others);
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     ext->data = ngx_pnalloc(r->pool, list.len + NGX_MCDS_TAGS_EXT);
