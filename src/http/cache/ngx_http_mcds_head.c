@@ -12,6 +12,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_head.h"

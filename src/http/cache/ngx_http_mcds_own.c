@@ -13,6 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_route.h"

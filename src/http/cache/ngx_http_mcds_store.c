@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_mcds_sign.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_coding.h"

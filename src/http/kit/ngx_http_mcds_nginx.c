@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds.h"
+#include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_nginx.h"
 
 
@@ -229,4 +230,60 @@ ngx_http_mcds_nginx_known(ngx_uint_t offset)
 
     return offset % sizeof(ngx_table_elt_t *) == 0
            && offset / sizeof(ngx_table_elt_t *) < NGX_HTTP_MCDS_PARSED_N;
+}
+
+
+/*
+ * With "recursive_error_pages on", nginx does not set r->error_page for an
+ * error page: an internal request that has had an upstream is taken for one,
+ * unless this upstream has sent X-Accel-Redirect.
+ */
+
+ngx_uint_t
+ngx_http_mcds_is_error_page(ngx_http_request_t *r)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+
+    return r->error_page
+           || (mmcf->recursive
+               && r->internal
+               && r->upstream
+               && !ngx_http_mcds_is_accel(r));
+}
+
+
+ngx_uint_t
+ngx_http_mcds_is_second(ngx_http_request_t *r)
+{
+    ngx_uint_t                  i;
+    ngx_http_upstream_state_t  *state;
+
+    if (r->upstream_states == NULL) {
+        return 0;
+    }
+
+    state = r->upstream_states->elts;
+
+    for (i = 0; i < r->upstream_states->nelts; i++) {
+        if (state[i].peer == NULL) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_is_accel(ngx_http_request_t *r)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    return u
+           && u->headers_in.x_accel_redirect
+           && !(u->conf->ignore_headers & NGX_HTTP_UPSTREAM_IGN_XA_REDIRECT);
 }

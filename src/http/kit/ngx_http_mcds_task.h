@@ -331,26 +331,4 @@ ngx_int_t ngx_http_mcds_task_again(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 
 
-/*
- * 1 if the request has been redirected to an error page, as far as nginx
- * tells.
- */
-
-ngx_uint_t ngx_http_mcds_is_error_page(ngx_http_request_t *r);
-
-/*
- * 1 if the origin's response had X-Accel-Redirect, unless the location ignores
- * this header
- */
-
-ngx_uint_t ngx_http_mcds_is_accel(ngx_http_request_t *r);
-
-/*
- * 1 if nginx has asked another upstream for the request before r->upstream, in
- * another location: nginx separates the servers of the two by an empty element
- */
-
-ngx_uint_t ngx_http_mcds_is_second(ngx_http_request_t *r);
-
-
 #endif /* _NGX_HTTP_MCDS_TASK_H_INCLUDED_ */

@@ -13,6 +13,7 @@
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_lock.h"
 
 
