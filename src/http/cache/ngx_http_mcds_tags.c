@@ -236,12 +236,12 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     rc = ngx_http_mcds_tags_list(r, &list);
 
-    if (rc == NGX_OK) {
-        rc = ngx_http_mcds_variables_own(r, ctx, &others);
-    }
-
     if (rc != NGX_OK) {
         return rc;
+    }
+
+    if (ngx_http_mcds_variables_own(r, ctx, &others) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     cv = ccf->tags->elts;
