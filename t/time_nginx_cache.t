@@ -82,11 +82,16 @@ http {
 }
 EOT
 
-# the seconds for which a stored page is fresh from now on
+# the seconds for which a stored page is fresh from now on; the lock of its
+# build is released when it is stored
 
 sub rest {
     my ($uri) = @_;
     my $page = page_wait($m, $uri) or return 'not stored';
+
+    wait_for(sub { !defined $m->get("<>$uri:lock") }) or return 'locked';
+    $page = page_wait($m, $uri);
+
     return sprintf "%.0f", page_decode($page)->{expire} / 1000
         - $clock->time_now();
 }
