@@ -383,29 +383,41 @@ ngx_http_mcds_admission_merge_conf(ngx_http_mcds_cache_conf_t *prev,
 }
 
 
+ngx_http_variable_value_t *
+ngx_http_mcds_variables_copy(ngx_http_request_t *r)
+{
+    size_t                      size;
+    ngx_http_core_main_conf_t  *cmcf;
+    ngx_http_variable_value_t  *copy;
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
+
+    copy = ngx_palloc(r->pool, size);
+
+    if (copy) {
+        ngx_memcpy(copy, r->variables, size);
+    }
+
+    return copy;
+}
+
+
 ngx_int_t
 ngx_http_mcds_variables_own(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_variable_value_t **others)
 {
-    size_t                      size;
-    ngx_http_core_main_conf_t  *cmcf;
-
     *others = NULL;
 
     if (!ctx->task->park.saved) {
         return NGX_OK;
     }
 
-    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
-
-    size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
-
-    *others = ngx_palloc(r->pool, size);
+    *others = ngx_http_mcds_variables_copy(r);
     if (*others == NULL) {
         return NGX_ERROR;
     }
-
-    ngx_memcpy(*others, r->variables, size);
 
     ngx_http_mcds_park_restore(&ctx->task->park);
 

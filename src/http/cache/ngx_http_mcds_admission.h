@@ -116,6 +116,14 @@ void ngx_http_mcds_admission_merge_conf(ngx_http_mcds_cache_conf_t *prev,
 
 
 /*
+ * Returns a copy of the values of all variables, by which
+ * ngx_http_mcds_variables_others() sets them back; NULL: out of memory.
+ */
+
+ngx_http_variable_value_t *ngx_http_mcds_variables_copy(ngx_http_request_t *r);
+
+
+/*
  * A request and its subrequests have the same variables.  Between these two
  * calls the variables have the values that the request's own location has set,
  * although others may have set them while the origin made the response.

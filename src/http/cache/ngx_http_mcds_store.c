@@ -572,29 +572,21 @@ ngx_http_mcds_store_redirect(ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_mcds_store_ruled(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    size_t                      size;
     ngx_uint_t                  allowed;
     ngx_http_variable_value_t  *vv;
-    ngx_http_core_main_conf_t  *cmcf;
 
     if (ctx->conf->no_cache == NULL && ctx->asker->no_cache == NULL) {
         return 0;
     }
 
-    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
-
-    size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
-
-    vv = ngx_palloc(r->pool, size);
+    vv = ngx_http_mcds_variables_copy(r);
     if (vv == NULL) {
         return 1;
     }
 
-    ngx_memcpy(vv, r->variables, size);
-
     allowed = ngx_http_mcds_admission_allowed(r, ctx, ctx->conf);
 
-    ngx_memcpy(r->variables, vv, size);
+    ngx_http_mcds_variables_others(r, vv);
 
     return !allowed;
 }
