@@ -244,27 +244,14 @@ ngx_http_mcds_data_merge_handler(ngx_conf_t *cf,
 }
 
 
-/*
- * sets the pool of memcached servers for the arrays and tables of a location;
- * nginx has merged "mcds_use" of all levels before, as ngx_http_mcds_module
- * precedes this module in "config"
- */
+/* sets the pool of memcached servers for a location's arrays and tables */
 
 static char *
 ngx_http_mcds_data_merge_pool(ngx_conf_t *cf, ngx_http_mcds_data_conf_t *conf)
 {
-    ngx_http_mcds_loc_conf_t  *mlcf;
-
-    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
-
-    conf->pool = mlcf->pool;
-
+    conf->pool = ngx_http_mcds_location_pool(cf, conf->directive, &conf->place);
     if (conf->pool == NULL) {
-        conf->pool = ngx_http_mcds_choose_pool(cf, NULL, conf->directive,
-                                               &conf->place);
-        if (conf->pool == NULL) {
-            return NGX_CONF_ERROR;
-        }
+        return NGX_CONF_ERROR;
     }
 
     if (conf->table

@@ -91,6 +91,19 @@ ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 ngx_mcds_pool_t *
+ngx_http_mcds_location_pool(ngx_conf_t *cf, char *directive,
+    ngx_http_mcds_place_t *place)
+{
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
+
+    return mlcf->pool ? mlcf->pool
+                      : ngx_http_mcds_choose_pool(cf, NULL, directive, place);
+}
+
+
+ngx_mcds_pool_t *
 ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name, char *directive,
     ngx_http_mcds_place_t *place)
 {

@@ -54,6 +54,16 @@ ngx_mcds_pool_t *ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name,
     char *directive, ngx_http_mcds_place_t *place);
 
 /*
+ * The same for a directive without the name of a pool, when nginx merges its
+ * location: the pool of "mcds_use", if there is one.  nginx has merged
+ * "mcds_use" of all levels before, as ngx_http_mcds_module precedes the modules
+ * of the features in "config".
+ */
+
+ngx_mcds_pool_t *ngx_http_mcds_location_pool(ngx_conf_t *cf, char *directive,
+    ngx_http_mcds_place_t *place);
+
+/*
  * NGX_ERROR if items in the memcached servers of the pool do not expire
  * ("ttl=off"); the message in the log names the directive that needs items
  * which expire.

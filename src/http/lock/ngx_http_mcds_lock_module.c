@@ -324,7 +324,6 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     char                            *directive;
     ngx_http_mcds_place_t           *place;
     ngx_http_core_loc_conf_t        *clcf;
-    ngx_http_mcds_loc_conf_t        *mlcf;
     ngx_http_mcds_main_conf_t       *mmcf;
     ngx_http_mcds_lock_loc_conf_t  **p;
     ngx_http_mcds_lock_main_conf_t  *lmcf;
@@ -369,20 +368,9 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
-    /*
-     * nginx has merged "mcds_use" of all levels before, as ngx_http_mcds_module
-     * precedes this module in "config"
-     */
-
-    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
-
-    conf->pool = mlcf->pool;
-
+    conf->pool = ngx_http_mcds_location_pool(cf, directive, place);
     if (conf->pool == NULL) {
-        conf->pool = ngx_http_mcds_choose_pool(cf, NULL, directive, place);
-        if (conf->pool == NULL) {
-            return NGX_CONF_ERROR;
-        }
+        return NGX_CONF_ERROR;
     }
 
     /*
