@@ -17,6 +17,12 @@
 
 #define NGX_MCDS_ARRAY_MAX_DELAY  64
 
+/*
+ * the maximum number of attempts to store an array again, after a change that
+ * memcached has refused; the delays between them double, from 2 ms
+ */
+#define NGX_MCDS_ARRAY_RESTORES   10
+
 
 static void ngx_mcds_array_change_read(void *data);
 static void ngx_mcds_array_change_handler(void *data, ngx_uint_t rc,
@@ -37,6 +43,8 @@ static void ngx_mcds_array_write_head(ngx_mcds_array_work_t *work);
 static ngx_int_t ngx_mcds_array_make_head(ngx_mcds_array_work_t *work);
 static void ngx_mcds_array_head_written(void *data,
     ngx_mcds_result_t *result);
+static void ngx_mcds_array_restore(ngx_event_t *ev);
+static void ngx_mcds_array_restored(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_array_grew(ngx_mcds_array_work_t *work);
 static ngx_msec_t ngx_mcds_array_again(void *data, ngx_uint_t tries);
 static void ngx_mcds_array_change_end(ngx_mcds_array_work_t *work,
@@ -694,6 +702,22 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
         ngx_mcds_array_change_end(work, NGX_MCDS_EXISTS);
         return;
 
+    case NGX_MCDS_TOO_LARGE:
+    case NGX_MCDS_SERVER_ERROR:
+
+        if (round->before && round->head->len) {
+            round->rc = result->rc;
+
+            work->restore.handler = ngx_mcds_array_restore;
+            work->restore.data = work;
+            work->restore.log = ngx_cycle->log;
+
+            ngx_mcds_array_restore(&work->restore);
+            return;
+        }
+
+        break;
+
     case NGX_MCDS_TIMEOUT:
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
@@ -701,13 +725,86 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
         /* keep new parts (items): the array's head item may refer to them */
 
         round->fresh = round->refs.nelts;
+        break;
+    }
 
-        /* fall through */
+    ngx_mcds_array_change_end(work, result->rc);
+}
 
-    default:
-        ngx_mcds_array_change_end(work, result->rc);
+
+/*
+ * Puts the head item of an array back, as it was before a change that memcached
+ * has refused: memcached then deletes the old item, even if the command for the
+ * new one has a CAS value.  The parts to which the old item refers still exist.
+ */
+
+static void
+ngx_mcds_array_restore(ngx_event_t *ev)
+{
+    ngx_mcds_request_t      req;
+    ngx_mcds_array_work_t  *work;
+
+    work = ev->data;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    /*
+     * an add, as the item may still exist (the classic protocol keeps it), or
+     * another worker may have begun the array anew
+     */
+
+    req.verb = NGX_MCDS_ADD;
+    req.key = work->array.key;
+    req.value = work->round.before;
+    req.ttl = work->round.ttl;
+    req.single = 1;
+
+    work->op.handler = ngx_mcds_array_restored;
+    work->op.data = work;
+
+    ngx_mcds_submit(work->array.pool, &req, &work->op);
+}
+
+
+static void
+ngx_mcds_array_restored(void *data, ngx_mcds_result_t *result)
+{
+    ngx_uint_t              rc;
+    ngx_mcds_key_t          key;
+    ngx_mcds_array_work_t  *work;
+
+    work = data;
+    rc = work->round.rc;
+
+    if (result->rc == NGX_MCDS_SERVER_ERROR
+        && ++work->round.restores < NGX_MCDS_ARRAY_RESTORES)
+    {
+        /*
+         * the memory of the old item may not be free yet, as memcached keeps
+         * an item that has just been read for up to a second
+         */
+
+        ngx_add_timer(&work->restore,
+                      (ngx_msec_t) 1 << work->round.restores);
         return;
     }
+
+    if (result->rc != NGX_MCDS_OK && result->rc != NGX_MCDS_NOT_STORED) {
+
+        ngx_mcds_key_show(&key, &work->array.key);
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "memcached has refused a change of the list \"%*s\" and "
+                      "deleted the list, which could not be stored again: %s",
+                      (size_t) key.len, key.data,
+                      ngx_mcds_strerror(result->rc));
+
+        /* the status after TOO_LARGE says that the array is unchanged */
+
+        rc = NGX_MCDS_SERVER_ERROR;
+    }
+
+    ngx_mcds_array_change_end(work, rc);
 }
 
 

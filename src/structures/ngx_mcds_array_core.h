@@ -98,6 +98,9 @@ typedef struct {
                                               change */
     ngx_uint_t                  unanswered;
     ngx_uint_t                  rc;
+    ngx_uint_t                  restores;  /* number of attempts to store the
+                                              array again, as it was before the
+                                              change */
     uint32_t                    ttl;
     ngx_uint_t                  changed;
 } ngx_mcds_array_round_t;
@@ -120,7 +123,10 @@ typedef struct {
                                               array */
     ngx_mcds_value_t           *text;      /* lines to append to the array */
     ngx_mcds_op_t               op;        /* operation that appends lines to
-                                              the array */
+                                              the array, or stores the array
+                                              again */
+    ngx_event_t                 restore;   /* timer of the next attempt to store
+                                              the array again */
 
     ngx_mcds_array_read_t       read;
     ngx_mcds_update_t           update;    /* compare-and-swap of the array's

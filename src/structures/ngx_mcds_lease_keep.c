@@ -42,6 +42,7 @@ static void ngx_mcds_lease_doubt_handler(ngx_event_t *ev);
 static ngx_uint_t ngx_mcds_lease_away(ngx_mcds_lease_t *lease);
 static void ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lease_readded(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lease_again(ngx_mcds_lease_t *lease, ngx_uint_t rc);
 static void ngx_mcds_lease_reread(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lease_lost(ngx_mcds_lease_t *lease, ngx_uint_t rc);
@@ -123,6 +124,25 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
         ngx_mcds_lease_lost(lease, result->rc);
         return;
 
+    case NGX_MCDS_SERVER_ERROR:
+
+        if (lease->open && !lease->released) {
+
+            /*
+             * without memory for the new item of the lease, memcached deletes
+             * the old one, whose memory is free then: the item is added at
+             * once, before another client takes the lease
+             */
+
+            lease->cas = 0;
+
+            ngx_mcds_lease_submit(lease, NGX_MCDS_ADD, lease->lasting,
+                                  ngx_mcds_lease_readded);
+            return;
+        }
+
+        /* fall through */
+
     default:
 
         if (ngx_mcds_sent(result->rc) && !ngx_mcds_answered(result->rc)) {
@@ -137,6 +157,44 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 
     if (lease->released) {
         ngx_mcds_lease_give_up(lease);
+    }
+}
+
+
+static void
+ngx_mcds_lease_readded(void *data, ngx_mcds_result_t *result)
+{
+    ngx_uint_t         rc;
+    ngx_mcds_lease_t  *lease;
+
+    lease = data;
+    rc = result->rc;
+
+    if (rc == NGX_MCDS_OK && result->cas) {
+        ngx_mcds_lease_held(lease, result->cas);
+
+    } else if (rc == NGX_MCDS_NOT_STORED || !ngx_mcds_answered(rc)) {
+
+        /*
+         * The item is that of another owner, or still that of this lease: the
+         * classic protocol keeps an item that could not be replaced.  It is
+         * read before the next attempt.
+         */
+
+        lease->unsure = 1;
+
+    } else {
+        ngx_mcds_lease_lost(lease, NGX_MCDS_NOT_FOUND);
+        return;
+    }
+
+    if (lease->released) {
+        ngx_mcds_lease_give_up(lease);
+        return;
+    }
+
+    if (rc != NGX_MCDS_OK) {
+        ngx_mcds_lease_again(lease, rc);
     }
 }
 
@@ -281,7 +339,9 @@ ngx_mcds_lease_retaken(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    if (!ngx_mcds_answered(result->rc)) {
+    if (!ngx_mcds_answered(result->rc)
+        || result->rc == NGX_MCDS_SERVER_ERROR)
+    {
         ngx_mcds_lease_again(lease, result->rc);
     }
 }

@@ -227,8 +227,12 @@ typedef struct {
     ngx_mcds_lock_state_pt   handler;
     void                    *data;
 
-    ngx_mcds_update_t         update;  /* for lock_change.c: compare-and-swap of
-                                          the lock's item */
+    /* private fields of the change of a lock, for lock_change.c */
+
+    ngx_mcds_update_t        update;   /* compare-and-swap of the lock's item */
+    unsigned                 readded:1;   /* the lock's item was added, as
+                                             memcached had refused to replace
+                                             it */
 } ngx_mcds_lock_change_t;
 
 

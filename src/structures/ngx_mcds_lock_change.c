@@ -25,6 +25,7 @@ static ngx_int_t ngx_mcds_lock_edit(void *data, ngx_mcds_result_t *now,
 static ngx_uint_t ngx_mcds_lock_same(ngx_mcds_lock_change_t *change,
     ngx_mcds_lock_item_t *item);
 static void ngx_mcds_lock_changed(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lock_readd(ngx_mcds_lock_change_t *change);
 static ngx_int_t ngx_mcds_lock_change_done(ngx_mcds_lock_change_t *change,
     ngx_uint_t rc, ngx_mcds_lock_item_t *item, int64_t ttl);
 
@@ -140,14 +141,57 @@ ngx_mcds_lock_same(ngx_mcds_lock_change_t *change,
 static void
 ngx_mcds_lock_changed(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_change_t *change = data;
+    ngx_uint_t               rc;
+    ngx_mcds_lock_change_t  *change;
 
-    if (result->rc == NGX_MCDS_OK && change->ttl == 0) {
+    change = data;
+    rc = result->rc;
+
+    if (rc == NGX_MCDS_SERVER_ERROR && change->ttl && !change->readded) {
+        ngx_mcds_lock_readd(change);
+        return;
+    }
+
+    if (rc == NGX_MCDS_OK && change->ttl == 0) {
         ngx_mcds_lock_kick(change->pool, &change->key);
     }
 
-    (void) ngx_mcds_lock_change_done(change, result->rc, &change->item,
+    if (rc == NGX_MCDS_NOT_STORED) {
+
+        /* the item was to be added, but others have changed it again */
+
+        rc = NGX_MCDS_SERVER_ERROR;
+    }
+
+    (void) ngx_mcds_lock_change_done(change, rc, &change->item,
                                      ngx_mcds_ttl_sure(change->ttl));
+}
+
+
+/*
+ * Adds the item of a lock that memcached has not extended, as it had no memory
+ * for the new item: it deletes the old one, whose memory is free then.  If the
+ * item is still there, or another owner was faster, the lock is read again.
+ */
+
+static void
+ngx_mcds_lock_readd(ngx_mcds_lock_change_t *change)
+{
+    u_char              text[NGX_MCDS_LOCK_TEXT];
+    ngx_mcds_request_t  req;
+
+    change->readded = 1;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_ADD;
+    req.key = change->key;
+    req.single = 1;
+    req.ttl = change->ttl;
+    req.text.data = text;
+    req.text.len = ngx_mcds_lock_write(text, &change->item) - text;
+
+    ngx_mcds_update_write(&change->update, &req);
 }
 
 

@@ -243,6 +243,18 @@ ngx_mcds_table_store_handler(void *data, ngx_mcds_result_t *result)
         item->listed = 0;
         break;
 
+    case NGX_MCDS_TOO_LARGE:
+
+        /*
+         * memcached has deleted the old element, whose name may be listed;
+         * after SERVER_ERROR, without memory for the element, it might delete
+         * the list of names, too, when a line is appended to it
+         */
+
+        item->touched = 1;
+        item->listed = 0;
+        break;
+
     default:
         break;
     }
