@@ -879,6 +879,7 @@ ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
         break;
 
     case NGX_MCDS_ARRAY_LOOKING:
+        work->full = (rc == NGX_MCDS_TOO_LARGE);
         ngx_mcds_array_next_round(work);
         return;
 

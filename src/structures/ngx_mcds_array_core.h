@@ -18,8 +18,12 @@
 #include "ngx_mcds_update.h"
 
 
-/* the maximum size of an item that is read for an array, in bytes */
-#define NGX_MCDS_ARRAY_ITEM       (2 * 1024 * 1024)
+/*
+ * The maximum size of an item that is read for an array, in bytes.  An append
+ * does not know how much the array has, so that the head item of an array that
+ * is full can grow until memcached refuses it.
+ */
+#define NGX_MCDS_ARRAY_ITEM       (2 * NGX_MCDS_ARRAY_SIZE)
 
 
 /*
@@ -116,7 +120,13 @@ typedef struct {
     ngx_queue_t                 active;    /* writes to the array that are being
                                               made together, a round */
     ngx_event_t                 event;     /* event that starts the waiting
-                                              writes, to be made together */
+                                              writes, to be made together; or
+                                              timer that forgets that the array
+                                              is full */
+    ngx_uint_t                  full;      /* 1: the array was full after an
+                                              append, so that the next lines are
+                                              appended by compare-and-swap,
+                                              which knows the array's size */
     ngx_uint_t                  mode;
     ngx_uint_t                  verb;      /* command that appends lines:
                                               APPEND, or ADD to create the

@@ -44,6 +44,12 @@
  */
 #define NGX_MCDS_ARRAY_LOOK       8192
 
+/*
+ * milliseconds for which a worker remembers that an array is full, after it has
+ * written to the array
+ */
+#define NGX_MCDS_ARRAY_FULL       60000
+
 
 static ngx_mcds_array_work_t *ngx_mcds_array_work(ngx_mcds_array_t *array);
 static ngx_int_t ngx_mcds_array_push(ngx_mcds_array_t *array,
@@ -172,9 +178,19 @@ ngx_mcds_array_work(ngx_mcds_array_t *array)
     {
         work = ngx_mcds_index_data(node, ngx_mcds_array_work_t, node);
 
-        if (work->array.max == array->max) {
-            return work;
+        if (work->array.max != array->max) {
+            continue;
         }
+
+        if (work->event.timer_set) {
+
+            /* no write is under way, the worker remembers that it is full */
+
+            ngx_del_timer(&work->event);
+            ngx_post_event(&work->event, &ngx_posted_events);
+        }
+
+        return work;
     }
 
     work = ngx_calloc(sizeof(ngx_mcds_array_work_t) + array->key.len,
@@ -221,6 +237,13 @@ ngx_mcds_array_event_handler(ngx_event_t *ev)
     work = ev->data;
 
     if (ngx_queue_empty(&work->jobs)) {
+
+        if (work->full && !ev->timedout) {
+            ev->cancelable = 1;
+            ngx_add_timer(ev, NGX_MCDS_ARRAY_FULL);
+            return;
+        }
+
         ngx_mcds_array_free_work(work);
         return;
     }
@@ -274,7 +297,9 @@ ngx_mcds_array_take(ngx_mcds_array_work_t *work)
         job = ngx_queue_data(q, ngx_mcds_array_job_t, queue);
 
         if (first) {
-            if (job->edit || job->text->len > NGX_MCDS_ARRAY_BATCH) {
+            if (job->edit || work->full
+                || job->text->len > NGX_MCDS_ARRAY_BATCH)
+            {
                 mode = NGX_MCDS_ARRAY_CHANGING;
             }
 
@@ -477,6 +502,10 @@ ngx_mcds_array_due(ngx_mcds_array_work_t *work)
 void
 ngx_mcds_array_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
 {
+    if (work->mode == NGX_MCDS_ARRAY_CHANGING && rc == NGX_MCDS_OK) {
+        work->full = 0;
+    }
+
     ngx_mcds_array_tell(work, rc);
     ngx_mcds_array_next_round(work);
 }
