@@ -49,8 +49,6 @@ static void ngx_mcds_array_grew(ngx_mcds_array_work_t *work);
 static ngx_msec_t ngx_mcds_array_again(void *data, ngx_uint_t tries);
 static void ngx_mcds_array_change_end(ngx_mcds_array_work_t *work,
     ngx_uint_t rc);
-static void ngx_mcds_array_drop(ngx_mcds_array_work_t *work,
-    ngx_mcds_array_ref_t *ref, ngx_uint_t n);
 static void ngx_mcds_array_round_clear(ngx_mcds_array_work_t *work);
 static ngx_mcds_value_t *ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos,
     ngx_mcds_value_t *b);
@@ -444,9 +442,13 @@ ngx_mcds_array_trim(ngx_mcds_array_work_t *work)
 static void
 ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
 {
+    ngx_uint_t               batch;
     ngx_mcds_array_round_t  *round;
 
     round = &work->round;
+
+    batch = ngx_mcds_pool_batch(work->array.pool, NGX_MCDS_ARRAY_LINE);
+    batch = ngx_min(batch, NGX_MCDS_ARRAY_WRITES);
 
     /*
      * if the lines in the array's head item exceed NGX_MCDS_ARRAY_PART bytes,
@@ -455,7 +457,7 @@ ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
 
     while (round->rest->len > NGX_MCDS_ARRAY_PART
            && round->rc == NGX_MCDS_OK
-           && round->unanswered < NGX_MCDS_ARRAY_WRITES
+           && round->unanswered < batch
            && round->pos < round->rest->len)
     {
         if (ngx_mcds_array_write_part(work) != NGX_OK) {
@@ -682,7 +684,8 @@ ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
         work->done.cas = (result->has & NGX_MCDS_CAS) ? result->cas : 0;
         work->done.crc = ngx_crc32_long(round->head->data, round->head->len);
 
-        ngx_mcds_array_drop(work, round->drops.elts, round->drops.nelts);
+        ngx_mcds_array_drop(&work->array, round->drops.elts,
+                            round->drops.nelts);
         ngx_mcds_array_grew(work);
 
         /*
@@ -892,31 +895,6 @@ ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
 
 
 /*
- * Deletes parts (items of older lines) of an array to which its head item does
- * not refer; no result is awaited.
- */
-
-static void
-ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
-    ngx_uint_t n)
-{
-    u_char              buf[1 + NGX_MCDS_ARRAY_ID];
-    ngx_uint_t          i;
-    ngx_mcds_request_t  req;
-
-    for (i = 0; i < n; i++) {
-        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-        req.verb = NGX_MCDS_DELETE;
-        req.key = work->array.key;
-        ngx_mcds_array_part_suffix(&req.suffix, buf, ref[i].id);
-
-        ngx_mcds_submit(work->array.pool, &req, NULL);
-    }
-}
-
-
-/*
  * Ends a change of an array: deletes the items of older lines (parts) that were
  * written for the change, but to which the array's head item does not refer.
  */
@@ -931,7 +909,7 @@ ngx_mcds_array_round_clear(ngx_mcds_array_work_t *work)
 
     if (round->fresh < round->refs.nelts) {
         ref = round->refs.elts;
-        ngx_mcds_array_drop(work, &ref[round->fresh],
+        ngx_mcds_array_drop(&work->array, &ref[round->fresh],
                             round->refs.nelts - round->fresh);
     }
 

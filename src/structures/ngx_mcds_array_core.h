@@ -35,7 +35,7 @@
 
 /*
  * the maximum number of parts (memcached items with older lines of an array)
- * that are written at once
+ * that are written at once; ngx_mcds_pool_batch() may allow fewer
  */
 #define NGX_MCDS_ARRAY_WRITES     8
 
@@ -193,6 +193,15 @@ void ngx_mcds_array_end(ngx_mcds_array_work_t *work, ngx_uint_t rc);
  */
 
 void ngx_mcds_array_next_round(ngx_mcds_array_work_t *work);
+
+
+/*
+ * Deletes n parts (items with older lines) of an array, to which its head item
+ * does not refer; no result is awaited.  The parameters are copied.
+ */
+
+void ngx_mcds_array_drop(ngx_mcds_array_t *array, ngx_mcds_array_ref_t *ref,
+    ngx_uint_t n);
 
 
 #endif /* _NGX_MCDS_ARRAY_CORE_H_INCLUDED_ */

@@ -18,7 +18,7 @@
 
 /*
  * the maximum number of parts, an array's items of older lines, that are read
- * at once
+ * at once; ngx_mcds_pool_batch() may allow fewer
  */
 #define NGX_MCDS_ARRAY_WINDOW     8
 
@@ -218,9 +218,13 @@ ngx_mcds_array_pieces(ngx_mcds_array_read_t *read, ngx_mcds_value_t *value)
 static void
 ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
 {
+    ngx_uint_t                 batch;
     ngx_mcds_array_content_t  *content;
 
     content = &read->content;
+
+    batch = ngx_mcds_pool_batch(read->array.pool, 0);
+    batch = ngx_min(batch, NGX_MCDS_ARRAY_WINDOW);
 
     /*
      * reads the items with the array's older lines; the last element of
@@ -229,7 +233,7 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
      */
 
     while (read->rc == NGX_MCDS_OK
-           && read->unanswered < NGX_MCDS_ARRAY_WINDOW
+           && read->unanswered < batch
            && read->next < content->n - 1)
     {
         ngx_mcds_array_read_part(read, &content->pieces[read->next++]);

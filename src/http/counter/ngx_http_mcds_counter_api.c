@@ -4,7 +4,7 @@
  *
  * mcds_counter_api: responds with the values of counters as JSON, for pages
  * whose scripts show or increase them in the browser.  The keys in one request
- * are sent to memcached together.
+ * are sent to memcached together, or as many as max_pending leaves room for.
  */
 
 
@@ -50,7 +50,14 @@ struct ngx_http_mcds_fetch_s {
     ngx_http_mcds_show_t         *conf;
     ngx_mcds_stat_t              *stat;      /* the statistics of the counters
                                                 of mcds_counter_api */
+    ngx_http_mcds_counter_conf_t *ncf;
+    ngx_str_t                     prefix;    /* prefix of the counters' keys in
+                                                memcached, at the beginning of a
+                                                buffer for a whole key */
+    ngx_uint_t                    post;
     ngx_uint_t                    n;
+    ngx_uint_t                    next;
+    ngx_uint_t                    unanswered;
     ngx_http_mcds_fetched_t       number[1];
 };
 
@@ -65,10 +72,11 @@ static char *ngx_http_mcds_show_key(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_mcds_show_taken(ngx_str_t *prefix, ngx_str_t *key);
 static ngx_http_mcds_fetch_t *ngx_http_mcds_fetch_create(
     ngx_http_request_t *r, ngx_http_mcds_show_t *show, ngx_uint_t n);
-static ngx_int_t ngx_http_mcds_fetch_start(ngx_http_request_t *r,
-    ngx_http_mcds_fetch_t *fetch, ngx_str_t *prefix, ngx_array_t *keys);
-static ngx_int_t ngx_http_mcds_fetch_number(ngx_http_request_t *r,
-    ngx_http_mcds_fetched_t *number, ngx_str_t *key);
+static ngx_int_t ngx_http_mcds_fetch_start(ngx_http_mcds_fetch_t *fetch,
+    ngx_str_t *prefix, ngx_array_t *keys);
+static void ngx_http_mcds_fetch_send(ngx_http_mcds_fetch_t *fetch);
+static ngx_int_t ngx_http_mcds_fetch_number(ngx_http_mcds_fetched_t *number,
+    ngx_str_t *key);
 static void ngx_http_mcds_fetch_get_handler(void *data,
     ngx_mcds_result_t *result);
 static void ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc,
@@ -141,7 +149,7 @@ ngx_http_mcds_counter_api_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ngx_http_mcds_fetch_start(r, fetch, &prefix, &keys) != NGX_OK) {
+    if (ngx_http_mcds_fetch_start(fetch, &prefix, &keys) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -368,6 +376,8 @@ ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
 
     fetch->conf = show;
     fetch->stat = ncf->show_stat;
+    fetch->ncf = ncf;
+    fetch->post = ((r->method & NGX_HTTP_POST) != 0);
     fetch->n = n;
 
     return fetch;
@@ -375,58 +385,85 @@ ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
 
 
 static ngx_int_t
-ngx_http_mcds_fetch_start(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch,
-    ngx_str_t *prefix, ngx_array_t *keys)
+ngx_http_mcds_fetch_start(ngx_http_mcds_fetch_t *fetch, ngx_str_t *prefix,
+    ngx_array_t *keys)
 {
-    u_char      *p;
-    size_t       max;
-    ngx_str_t    text, *key;
-    ngx_uint_t   i;
+    size_t                    max;
+    ngx_str_t                *key;
+    ngx_uint_t                i;
+    ngx_http_mcds_fetched_t  *number;
 
     key = keys->elts;
     max = 0;
 
+    /* keys are also sent when the client has left, so they are copied */
+
     for (i = 0; i < fetch->n; i++) {
-        fetch->number[i].fetch = fetch;
-        fetch->number[i].key = key[i];
+        number = &fetch->number[i];
+
+        number->fetch = fetch;
+        number->key.len = key[i].len;
+        number->key.data = ngx_pstrdup(fetch->res.pool, &key[i]);
+
+        if (number->key.data == NULL) {
+            return NGX_ERROR;
+        }
 
         max = ngx_max(max, key[i].len);
     }
 
-    text.data = ngx_pnalloc(r->pool, prefix->len + max + 1);
-    if (text.data == NULL) {
+    fetch->prefix.len = prefix->len;
+    fetch->prefix.data = ngx_pnalloc(fetch->res.pool, prefix->len + max + 1);
+
+    if (fetch->prefix.data == NULL) {
         return NGX_ERROR;
     }
 
-    p = ngx_cpymem(text.data, prefix->data, prefix->len);
+    ngx_memcpy(fetch->prefix.data, prefix->data, prefix->len);
 
-    for (i = 0; i < fetch->n; i++) {
-        ngx_memcpy(p, key[i].data, key[i].len);
-        text.len = prefix->len + key[i].len;
-
-        if (ngx_http_mcds_fetch_number(r, &fetch->number[i], &text)
-            == NGX_OK)
-        {
-            fetch->res.waiting++;
-        }
-    }
+    ngx_http_mcds_fetch_send(fetch);
 
     return NGX_OK;
 }
 
 
+static void
+ngx_http_mcds_fetch_send(ngx_http_mcds_fetch_t *fetch)
+{
+    ngx_str_t                 text;
+    ngx_http_mcds_fetched_t  *number;
+
+    while (fetch->next < fetch->n
+           && fetch->unanswered < ngx_mcds_pool_batch(fetch->ncf->pool, 0)
+           && (fetch->res.request || fetch->post))
+    {
+        number = &fetch->number[fetch->next++];
+
+        text.data = fetch->prefix.data;
+        text.len = fetch->prefix.len + number->key.len;
+
+        ngx_memcpy(text.data + fetch->prefix.len, number->key.data,
+                   number->key.len);
+
+        if (ngx_http_mcds_fetch_number(number, &text) == NGX_OK) {
+            fetch->unanswered++;
+            fetch->res.waiting++;
+        }
+    }
+}
+
+
 static ngx_int_t
-ngx_http_mcds_fetch_number(ngx_http_request_t *r,
-    ngx_http_mcds_fetched_t *number, ngx_str_t *key)
+ngx_http_mcds_fetch_number(ngx_http_mcds_fetched_t *number, ngx_str_t *key)
 {
     ngx_mcds_count_t              *count;
     ngx_mcds_counter_t             counter;
     ngx_mcds_request_t             req;
     ngx_http_mcds_counter_conf_t  *ncf;
 
-    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
+    ncf = number->fetch->ncf;
 
-    if (r->method & NGX_HTTP_POST) {
+    if (number->fetch->post) {
         ngx_mcds_stat_add(ncf->show_stat, NGX_MCDS_DATA_COUNT, 1);
 
         if (number->fetch->conf->top) {
@@ -512,6 +549,10 @@ ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc, uint64_t value)
     if (rc != NGX_MCDS_OK) {
         ngx_http_mcds_stat_failed(number->fetch->stat, rc);
     }
+
+    number->fetch->unanswered--;
+
+    ngx_http_mcds_fetch_send(number->fetch);
 
     ngx_http_mcds_resource_done(&number->fetch->res);
 }
