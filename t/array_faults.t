@@ -121,6 +121,27 @@ for my $uri ('/p', '/t/', '/t/x') {
 }
 
 
+# no answer to a read before the change: nothing was done
+
+for my $row (
+    ['PUT', '/p', '[1]'],
+    ['DELETE', '/p', ''],
+    ['PATCH', '/p', '{"add":["a"]}'],
+    ['DELETE', '/t/', ''],
+    ['PUT', '/t/x', '"x"', 'If-Match' => '*'],
+    ['DELETE', '/t/x', '', 'If-Match' => '*'],
+) {
+    my ($method, $uri, $body, %headers) = @$row;
+
+    $f->mark();
+    $r = $h->get($uri, method => $method, body => $body,
+        headers => { 'Content-Type' => 'application/json', %headers });
+    is($r->status(), 503, "$method $uri: no answer to a read");
+    like($r->body(), qr/nothing was done/, "$method $uri: said so");
+    is($f->count(qr/^m[sd] /), 0, "$method $uri: nothing was sent");
+}
+
+
 # not asked: nothing was done
 
 $f->tell('');

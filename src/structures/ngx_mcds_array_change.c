@@ -125,6 +125,14 @@ ngx_mcds_array_change_handler(void *data, ngx_uint_t rc,
     work = data;
 
     if (rc != NGX_MCDS_OK) {
+
+        if (ngx_mcds_sent(rc) && !ngx_mcds_answered(rc)) {
+
+            /* only the read was sent: the array was certainly not changed */
+
+            rc = NGX_MCDS_DOWN;
+        }
+
         ngx_mcds_array_change_end(work, rc);
         return;
     }

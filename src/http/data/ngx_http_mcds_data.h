@@ -136,6 +136,14 @@ void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t ngx_http_mcds_data_failed(ngx_http_request_t *r, ngx_uint_t rc);
 
 
+/*
+ * As ngx_http_mcds_data_failed(), for a read before a change: if memcached has
+ * not answered the read, the response says that nothing was done.
+ */
+
+ngx_int_t ngx_http_mcds_data_unread(ngx_http_request_t *r, ngx_uint_t rc);
+
+
 /* The content handler of mcds_array_api. */
 
 ngx_int_t ngx_http_mcds_array_handler(ngx_http_request_t *r);

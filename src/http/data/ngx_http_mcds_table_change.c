@@ -131,7 +131,7 @@ ngx_http_mcds_element_respond(ngx_http_mcds_resource_t *res)
     r = res->request;
 
     if (tr->rc != NGX_MCDS_OK && tr->rc != NGX_MCDS_NOT_FOUND) {
-        return ngx_http_mcds_data_failed(r, tr->rc);
+        return ngx_http_mcds_data_unread(r, tr->rc);
     }
 
     if (!(tr->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {

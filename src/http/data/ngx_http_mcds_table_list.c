@@ -257,7 +257,7 @@ ngx_http_mcds_table_shown(ngx_http_mcds_resource_t *res)
     r = res->request;
 
     if (tr->rc != NGX_MCDS_OK) {
-        return ngx_http_mcds_data_failed(r, tr->rc);
+        return ngx_http_mcds_data_unread(r, tr->rc);
     }
 
     if (tr->method & NGX_HTTP_DELETE) {
