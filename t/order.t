@@ -194,13 +194,13 @@ my %expected = (
         ngx_http_mcds_module
         ngx_http_mcds_counter_module
         ngx_http_mcds_cache_module
-        ngx_http_mcds_filter_module
         ngx_http_mcds_status_module
         ngx_http_mcds_data_module
         ngx_http_mcds_lock_module
         ngx_http_mcds_log_module
         ngx_http_mcds_top_module
         ngx_http_mcds_writeback_module
+        ngx_http_mcds_filter_module
         ngx_http_copy_filter_module
     /],
 );

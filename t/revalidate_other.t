@@ -74,11 +74,8 @@ my $answer = sub {
 my $o = $t->origin('o', $answer);
 my $f = $t->origin('f', $answer, fastcgi => 1);
 
-# which cannot be loaded without the other one
-
-my @lua = $t->has('ndk_http_module.so') || ();
-push @lua, map { s/ndk_http/ngx_http_lua/r } @lua;
-my $lua = @lua && -f $lua[1];
+my $lua = $t->has('ngx_http_lua_module.so');
+my @lua = $lua ? ($t->has('ndk_http_module.so'), $lua) : ();
 
 my $conf = <<'EOT';
 LOAD

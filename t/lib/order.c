@@ -60,7 +60,7 @@ static u_char *order_phase(u_char *p, u_char *last, ngx_uint_t phase,
 static u_char *order_line(u_char *p, u_char *last, char *module, void *code);
 
 
-static ngx_uint_t      order_modules_n, order_modules_next;
+static ngx_uint_t      order_modules_n;
 static ngx_module_t   *order_modules[ORDER_MODULES];
 static order_init_pt   order_inits[ORDER_MODULES];
 
@@ -121,7 +121,6 @@ order_preconfiguration(ngx_conf_t *cf)
     ngx_http_module_t  *ctx;
 
     order_modules_n = 0;
-    order_modules_next = 0;
     order_added_n = 0;
 
     modules = cf->cycle->modules;
@@ -175,9 +174,22 @@ order_wrapper(ngx_conf_t *cf)
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
-    module = order_modules[order_modules_next];
-    ctx = module->ctx;
-    ctx->postconfiguration = order_inits[order_modules_next++];
+    /* mcds moves a module in this order, so the list is in another one */
+
+    for (i = 0; /* void */ ; i++) {
+        module = cf->cycle->modules[i];
+        ctx = module->ctx;
+
+        if (module->type == NGX_HTTP_MODULE
+            && ctx->postconfiguration == order_wrapper)
+        {
+            break;
+        }
+    }
+
+    for (i = 0; order_modules[i] != module; i++) { /* void */ }
+
+    ctx->postconfiguration = order_inits[i];
 
     header = ngx_http_top_header_filter;
     body = ngx_http_top_body_filter;

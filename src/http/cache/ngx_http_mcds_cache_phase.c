@@ -41,6 +41,7 @@ static ngx_int_t ngx_http_mcds_phase_start(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_arrive(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_phase_last_filter(ngx_conf_t *cf);
 static void ngx_http_mcds_phase_post_action(ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_again(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
@@ -79,6 +80,8 @@ ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature = {
 static ngx_int_t
 ngx_http_mcds_phase_prepare(ngx_conf_t *cf)
 {
+    ngx_http_mcds_phase_last_filter(cf);
+
     /*
      * the filters that see responses to unsafe requests are added even if no
      * location has a cache, see ngx_http_mcds_filter_init()
@@ -87,6 +90,43 @@ ngx_http_mcds_phase_prepare(ngx_conf_t *cf)
     ngx_http_mcds_invalidate_init();
 
     return NGX_OK;
+}
+
+
+/*
+ * A module with filters that is loaded after mcds, such as lua or echo, stands
+ * between the storing filter and the copy filter: its filters would change a
+ * response before it is stored, for all visitors, and again whenever the page
+ * is served.  So the storing filter is moved right before the copy filter in
+ * the order of the modules, in which they add their filters.  nginx is calling
+ * the handlers of this order now; that of the first module of mcds, which has
+ * called this function, precedes both filters, so none is left out.
+ */
+
+static void
+ngx_http_mcds_phase_last_filter(ngx_conf_t *cf)
+{
+    ngx_uint_t      i, last;
+    ngx_module_t  **modules;
+
+    modules = cf->cycle->modules;
+
+    for (i = 0; modules[i] != &ngx_http_mcds_filter_module; i++) {
+        /* void */
+    }
+
+    for (last = i; modules[last + 1]; last++) {
+
+        if (ngx_strcmp(modules[last + 1]->name, "ngx_http_copy_filter_module")
+            == 0)
+        {
+            ngx_memmove(&modules[i], &modules[i + 1],
+                        (last - i) * sizeof(ngx_module_t *));
+
+            modules[last] = &ngx_http_mcds_filter_module;
+            return;
+        }
+    }
 }
 
 

@@ -1028,8 +1028,14 @@ sub loads {
 
     return if !-f $so;
 
-    $self->write_file('loads.conf', "load_module $so;\npid loads.pid;\n"
-        . "error_log stderr;\nevents { }\n");
+    # lua requires another module
+
+    my $first = $so =~ s/ngx_http_lua_/ndk_http_/r;
+    my $load = join '', map { "load_module $_;\n" }
+        $first ne $so ? $first : (), $so;
+
+    $self->write_file('loads.conf',
+        "${load}pid loads.pid;\nerror_log stderr;\nevents { }\n");
     $self->run($self->binary(), '-t', '-q', '-p', "$self->{dir}/",
         '-c', 'loads.conf', '-e', 'stderr');
 
