@@ -84,6 +84,8 @@ struct ngx_mcds_group_s {
                                             of the replicas' codes, the one with
                                             the highest rank */
     ngx_uint_t             rank;
+    ngx_uint_t             executed;     /* 1: a server has executed the
+                                            command */
     uint64_t               cas;          /* CAS value from the leader, the
                                             replica changed first; or 0 */
     int64_t                ttl;          /* time to live that a replica reported

@@ -253,6 +253,18 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
     ngx_memzero(&all, sizeof(ngx_mcds_result_t));
     all.rc = group->rc;
 
+    if (group->req.verb == NGX_MCDS_DELETE
+        && group->executed
+        && !ngx_mcds_sent(all.rc))
+    {
+        /*
+         * a server could not be asked, but another one has deleted the item: a
+         * code that says "not sent" would be wrong
+         */
+
+        all.rc = NGX_MCDS_CLOSED;
+    }
+
     if (ngx_mcds_replica_counted(group)) {
         largest = ngx_mcds_replica_largest(group);
 
@@ -285,6 +297,10 @@ ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc)
     ngx_mcds_group_t  *group;
 
     group = leg->group;
+
+    if (rc == NGX_MCDS_OK) {
+        group->executed = 1;
+    }
 
     /*
      * the parameter "down" of a server does not make an operation on all

@@ -488,7 +488,16 @@ ngx_http_mcds_table_changed(ngx_http_mcds_resource_t *res)
             break;
 
         default:
-            return ngx_http_mcds_data_failed(r, item->rc);
+
+            /*
+             * of several elements, memcached may have changed others, even if
+             * it could not be asked for this one
+             */
+
+            return ngx_http_mcds_data_failed(r, tr->n > 1
+                                                && !ngx_mcds_sent(item->rc)
+                                                ? NGX_MCDS_TIMEOUT
+                                                : item->rc);
         }
     }
 
