@@ -102,9 +102,26 @@ ok(wait_for(sub { $a->get('/top.json')->body() =~ m!"total":3,"keys":\[
     'the most viewed');
 
 
-# bodies do not matter
-
 my $n = $m->get('v:a');
+
+# what is counted is told, whatever the conditions
+
+my @conditions = (
+    'If-Match' => '"x"',
+    'If-None-Match' => '*',
+    'If-Unmodified-Since' => 'Sun, 06 Nov 1994 08:49:37 GMT',
+    'If-Modified-Since' => 'Sun, 06 Nov 2050 08:49:37 GMT',
+);
+
+while (my ($name, $value) = splice @conditions, 0, 2) {
+    $r = post('/n?key=a', '', headers => { $name => $value });
+
+    is($r->status(), 200, "$name: the status");
+    is($r->body(), '{"a":' . ++$n . "}\r\n", "$name: the number");
+}
+
+
+# bodies do not matter
 
 for my $body ('', 'text', 'x' x 70000, 'x' x 900000) {
     is(post('/n?key=a', $body)->body(), '{"a":' . ++$n . "}\r\n",

@@ -110,6 +110,16 @@ ngx_http_mcds_counter_api_handler(ngx_http_request_t *r)
         return rc;
     }
 
+    if (r->method == NGX_HTTP_POST) {
+
+        /*
+         * the visit is counted whatever conditions the request has: nginx must
+         * not compare them with the response, which has no validators
+         */
+
+        r->disable_not_modified = 1;
+    }
+
     if (show->top && show->prefix == NULL) {
         return ngx_http_mcds_top_hooks->show(r, show->top);
     }
