@@ -30,6 +30,7 @@
 #include "ngx_mcds_log.h"
 #include "ngx_mcds_log_aside.h"
 #include "ngx_mcds_log_frames.h"
+#include "ngx_mcds_log_spot.h"
 #include "ngx_mcds_log_write.h"
 
 
@@ -58,18 +59,6 @@
 #define NGX_MCDS_LOG_BACK         1000
 
 
-/* where a writer of a log appends its lines */
-
-typedef struct {
-    uint64_t                chunk;      /* time interval of the last log lines
-                                           that were sent */
-    ngx_uint_t              part;       /* item of the log last appended to */
-    size_t                  written;    /* bytes that this writer has appended
-                                           to the item "part" of the log */
-    unsigned                crowded:1;  /* go to the next item of the log */
-} ngx_mcds_log_spot_t;
-
-
 struct ngx_mcds_log_writer_s {
     ngx_mcds_log_t         *log;
     uint64_t                number;
@@ -83,9 +72,9 @@ struct ngx_mcds_log_writer_s {
     size_t                  pending;    /* bytes of log lines yet to store */
     ngx_event_t             event;
 
-    ngx_mcds_log_spot_t     at;
-    ngx_mcds_log_spot_t     was;        /* "at" before the log lines that are
-                                           being sent */
+    ngx_mcds_log_spots_t    spots;
+    ngx_mcds_log_spot_t     was;        /* spots.at before the log lines that
+                                           are being sent */
     ngx_uint_t              check;      /* number of the item of the log that
                                            was last checked, and created if
                                            missing; counts down */
@@ -543,6 +532,7 @@ ngx_mcds_log_flush_handler(ngx_event_t *ev)
 static void
 ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
 {
+    ngx_mcds_log_spot_t   *at;
     ngx_mcds_log_frame_t  *frame;
 
     if (writer->busy) {
@@ -564,24 +554,23 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
                                 frame->value->data + frame->value->len);
     }
 
-    writer->was = writer->at;
+    ngx_mcds_log_turn(&writer->spots, frame->chunk);
 
-    if (writer->at.chunk != frame->chunk) {
-        writer->at.chunk = frame->chunk;
-        writer->at.part = 0;
-        writer->at.written = 0;
+    at = &writer->spots.at;
 
-    } else if (writer->at.crowded) {
-        writer->at.part++;
-        writer->at.written = 0;
+    writer->was = *at;
+
+    if (at->crowded) {
+        at->part++;
+        at->written = 0;
     }
 
-    if (writer->at.part < frame->part) {
-        writer->at.part = frame->part;
-        writer->at.written = 0;
+    if (at->part < frame->part) {
+        at->part = frame->part;
+        at->written = 0;
     }
 
-    writer->at.crowded = 0;
+    at->crowded = 0;
 
     writer->verb = NGX_MCDS_APPEND;
     writer->added = 0;
@@ -647,7 +636,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 
     req.verb = writer->verb;
     req.key = writer->log->name;
-    ngx_mcds_log_suffix(&req.suffix, buf, frame->chunk, writer->at.part);
+    ngx_mcds_log_suffix(&req.suffix, buf, frame->chunk, writer->spots.at.part);
     req.value = frame->value;
     req.ttl = ngx_mcds_log_ttl(writer->log->chunk, writer->log->chunks);
     req.single = 1;
@@ -677,7 +666,7 @@ ngx_mcds_log_restore(ngx_mcds_log_writer_t *writer)
 {
     ngx_uint_t  n;
 
-    if (writer->at.part == 0
+    if (writer->spots.at.part == 0
         || ngx_current_msec - writer->checked < NGX_MCDS_LOG_CHECK)
     {
         return;
@@ -685,13 +674,14 @@ ngx_mcds_log_restore(ngx_mcds_log_writer_t *writer)
 
     writer->checked = ngx_current_msec;
 
-    for (n = ngx_min(writer->at.part, NGX_MCDS_LOG_CHECKS); n; n--) {
+    for (n = ngx_min(writer->spots.at.part, NGX_MCDS_LOG_CHECKS); n; n--) {
 
-        if (writer->check == 0 || writer->check > writer->at.part) {
-            writer->check = writer->at.part;
+        if (writer->check == 0 || writer->check > writer->spots.at.part) {
+            writer->check = writer->spots.at.part;
         }
 
-        ngx_mcds_log_fill(&writer->asides, writer->at.chunk, --writer->check);
+        ngx_mcds_log_fill(&writer->asides, writer->spots.at.chunk,
+                          --writer->check);
     }
 }
 
@@ -704,15 +694,17 @@ ngx_mcds_log_restore(ngx_mcds_log_writer_t *writer)
 static void
 ngx_mcds_log_size_handler(void *data, uint64_t chunk, uint64_t size)
 {
+    ngx_mcds_log_spot_t    *spot;
     ngx_mcds_log_writer_t  *writer;
 
     writer = data;
+    spot = ngx_mcds_log_spot(&writer->spots, chunk);
 
-    if (writer->at.chunk == chunk
-        && size / writer->log->max_chunk > writer->at.part
-        && writer->at.part + 1 < NGX_MCDS_LOG_PARTS)
+    if (spot
+        && size / writer->log->max_chunk > spot->part
+        && spot->part + 1 < NGX_MCDS_LOG_PARTS)
     {
-        writer->at.crowded = 1;
+        spot->crowded = 1;
     }
 }
 
@@ -731,9 +723,12 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    if (rc == NGX_MCDS_OK && writer->verb == NGX_MCDS_ADD && writer->at.part) {
-        ngx_mcds_log_fill(&writer->asides, writer->at.chunk,
-                          writer->at.part - 1);
+    if (rc == NGX_MCDS_OK
+        && writer->verb == NGX_MCDS_ADD
+        && writer->spots.at.part)
+    {
+        ngx_mcds_log_fill(&writer->asides, writer->spots.at.chunk,
+                          writer->spots.at.part - 1);
     }
 
     ngx_mcds_log_done(writer, rc);
@@ -772,12 +767,12 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 
     if (writer->added || rc == NGX_MCDS_TOO_LARGE) {
 
-        if (writer->at.part + 1 == NGX_MCDS_LOG_PARTS) {
+        if (writer->spots.at.part + 1 == NGX_MCDS_LOG_PARTS) {
             return NGX_DECLINED;
         }
 
-        writer->at.part++;
-        writer->at.written = 0;
+        writer->spots.at.part++;
+        writer->spots.at.written = 0;
         writer->added = 0;
 
         return NGX_OK;
@@ -801,10 +796,10 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     frame = writer->frame;
 
     if (frame->once && rc == NGX_MCDS_BUSY
-        && ngx_mcds_log_frame_again(frame, writer->at.part,
+        && ngx_mcds_log_frame_again(frame, writer->spots.at.part,
                                     writer->log->pool->timeout))
     {
-        writer->at = writer->was;
+        writer->spots.at = writer->was;
         ngx_mcds_log_wait(writer, NGX_MCDS_LOG_AGAIN);
         return;
     }
@@ -813,12 +808,12 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_WRITTEN,
                           frame->lines);
 
-        writer->at.written += frame->value->len;
+        writer->spots.at.written += frame->value->len;
 
-        if (writer->at.written >= writer->log->max_chunk
-            && writer->at.part + 1 < NGX_MCDS_LOG_PARTS)
+        if (writer->spots.at.written >= writer->log->max_chunk
+            && writer->spots.at.part + 1 < NGX_MCDS_LOG_PARTS)
         {
-            writer->at.crowded = 1;
+            writer->spots.at.crowded = 1;
         }
 
     } else {
@@ -863,9 +858,9 @@ ngx_mcds_log_failed(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     failed = writer->frame;
 
     failed->failed = 1;
-    failed->part = writer->at.part;
+    failed->part = writer->spots.at.part;
 
-    writer->at = writer->was;
+    writer->spots.at = writer->was;
 
     writer->rc = rc;
 
