@@ -26,9 +26,13 @@ worker_processes 1;
 events { }
 http {
     %%HTTP%%
-    mcds_pool small { server 127.0.0.1:%%PORT_m%%; }
-    mcds_pool classic { server 127.0.0.1:%%PORT_m%%; protocol classic; }
-    mcds_pool full { server 127.0.0.1:%%PORT_full%%; }
+    mcds_pool small { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
+    mcds_pool classic {
+        server 127.0.0.1:%%PORT_m%%;
+        timeout 5s;
+        protocol classic;
+    }
+    mcds_pool full { server 127.0.0.1:%%PORT_full%%; timeout 5s; }
     mcds_api_methods GET POST PUT PATCH DELETE;
 
     server {

@@ -42,7 +42,7 @@ worker_processes 1;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
     server {
         listen 127.0.0.1:%%PORT%%;
         mcds_cache     on;

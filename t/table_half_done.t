@@ -28,6 +28,7 @@ http {
         server 127.0.0.1:%%PORT_a%%;
         server 127.0.0.1:%%PORT_b%%;
         distribution ketama;
+        timeout 5s;
         fail_timeout 100s;
     }
     mcds_pool both {
@@ -35,6 +36,7 @@ http {
         server 127.0.0.1:%%PORT_d%%;
         distribution ketama;
         replicas 2;
+        timeout 5s;
         fail_timeout 100s;
     }
     mcds_api_methods GET POST PUT DELETE;
@@ -54,8 +56,8 @@ http {
 }
 EOT
 
-post('/both/', map { "n$_" } 1 .. 4);
-is($h->get('/two/first', method => 'PUT')->status(), 204, 'before');
+is(post('/both/', map { "n$_" } 1 .. 4)->status(), 204, 'several are set');
+is($h->get('/two/first', method => 'PUT')->status(), 204, 'so is one');
 
 # of each pool, the server without the list of names stops
 
