@@ -431,7 +431,10 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_msec_t                   lock_start;
     ngx_msec_t                   lock_wait;
     ngx_http_mcds_carried_t      carried;
-    /* status of the upstream's response, if an error page replaces it */
+    /*
+     * status that the upstream itself has sent, if an error page replaces its
+     * response; 0: nginx or a filter has set the status
+     */
     ngx_uint_t                   failed_status;
     /*
      * number of elements that r->upstream_states, the attempts of upstreams,
@@ -693,6 +696,15 @@ void ngx_http_mcds_set_state(ngx_http_mcds_cache_ctx_t *ctx,
  */
 
 ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * Call this when nginx has redirected the request r to an error page, before
+ * the error page's own upstream, if any, is asked: notes that the response is
+ * replaced, and which status it had.  r must have an upstream.
+ */
+
+void ngx_http_mcds_note_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*

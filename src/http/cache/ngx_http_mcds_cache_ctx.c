@@ -57,6 +57,39 @@ ngx_http_mcds_replaced(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
+void
+ngx_http_mcds_note_replaced(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_uint_t                  status;
+    ngx_http_upstream_state_t  *state;
+
+    ctx->replaced = 1;
+
+    if (r->upstream_states == NULL || r->upstream_states->nelts == 0) {
+        return;
+    }
+
+    ctx->failed_tries = r->upstream_states->nelts;
+
+    /*
+     * An error page never replaces a status below 300: a filter has refused the
+     * response.  If the last attempt has another status than the response, the
+     * attempt has failed after the status line, such as by a header that is too
+     * large, and nginx has set 502 or 504.
+     */
+
+    state = r->upstream_states->elts;
+    status = r->upstream->headers_in.status_n;
+
+    if (status >= NGX_HTTP_SPECIAL_RESPONSE
+        && state[ctx->failed_tries - 1].status == status)
+    {
+        ctx->failed_status = status;
+    }
+}
+
+
 ngx_uint_t
 ngx_http_mcds_replaced_status(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)

@@ -488,9 +488,7 @@ ngx_http_mcds_phase_error_page(ngx_http_request_t *r,
         return;
     }
 
-    ctx->replaced = 1;
-    ctx->failed_status = r->upstream->headers_in.status_n;
-    ctx->failed_tries = r->upstream_states ? r->upstream_states->nelts : 0;
+    ngx_http_mcds_note_replaced(r, ctx);
 
     (void) ngx_http_mcds_revalidate_strip(r, ctx);
 }

@@ -213,8 +213,6 @@ static void
 ngx_http_mcds_header_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_uint_t  status;
-
     if (ctx->replaced
         || !ctx->routed
         || r->upstream == NULL
@@ -225,15 +223,7 @@ ngx_http_mcds_header_replaced(ngx_http_request_t *r,
         return;
     }
 
-    ctx->replaced = 1;
-
-    /* if the upstream's status is no error, a filter refused the response */
-
-    status = r->upstream->headers_in.status_n;
-
-    if (status >= NGX_HTTP_BAD_REQUEST) {
-        ctx->failed_status = status;
-    }
+    ngx_http_mcds_note_replaced(r, ctx);
 }
 
 
