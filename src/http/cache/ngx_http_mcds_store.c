@@ -281,8 +281,9 @@ ngx_http_mcds_store_apply_rule(ngx_http_request_t *r,
 
 /*
  * Ends the build of a page whose response was replaced by an error page; the
- * error page is not stored.  If the original status was a client error, each
- * request that waits for the page gets an error of its own.
+ * error page is not stored.  If the original status was a redirect or a client
+ * error, the origin is well, and each request that waits for the page gets an
+ * error page of its own.
  */
 
 static void
@@ -295,7 +296,7 @@ ngx_http_mcds_store_end_replaced(ngx_http_request_t *r,
 
     status = ngx_http_mcds_replaced_status(r, ctx);
 
-    if (status < NGX_HTTP_BAD_REQUEST) {
+    if (status < NGX_HTTP_SPECIAL_RESPONSE) {
         ngx_http_mcds_store_fail(r, ctx);
 
     } else {
