@@ -296,8 +296,14 @@ ngx_http_mcds_store_end_replaced(ngx_http_request_t *r,
 
     status = ngx_http_mcds_replaced_status(r, ctx);
 
-    if (status < NGX_HTTP_SPECIAL_RESPONSE) {
+    if (status < NGX_HTTP_OK) {
         ngx_http_mcds_store_fail(r, ctx);
+
+    } else if (status < NGX_HTTP_SPECIAL_RESPONSE) {
+
+        /* a filter, such as image_filter, has refused a good response */
+
+        ngx_http_mcds_store_decline(r, ctx);
 
     } else {
         ngx_http_mcds_store_status(r, ctx, status);
