@@ -562,7 +562,17 @@ my @rows = (
     ['X-Accel-Expires', 'before all others', $yes, [cc('max-age=10'),
         'CDN-Cache-Control' => 'max-age=20', 'X-Accel-Expires' => 90],
         life => 90],
+    ['X-Accel-Expires', 'two, the shorter one', $yes,
+        ['X-Accel-Expires' => 90, 'X-Accel-Expires' => 120], life => 90],
     ['X-Accel-Expires', '0: not', $no, [@fresh, 'X-Accel-Expires' => 0]],
+    ['X-Accel-Expires', '0: not, whatever comes behind', $no,
+        ['X-Accel-Expires' => 0, 'X-Accel-Expires' => 60]],
+
+    # nginx 1.23 drops the second line
+
+    $t->nginx_version() < 1023000
+        ? ['X-Accel-Expires', '0: not, whatever comes before', $no,
+            ['X-Accel-Expires' => 60, 'X-Accel-Expires' => 0]] : (),
     ['X-Accel-Expires', 'a time', $yes, ['X-Accel-Expires' => '@'
         . ($now + 1000)], check => sub {
             cmp_ok(abs($_[3]{expire} - ($now + 1000) * 1000), '<=', 1000,

@@ -488,35 +488,41 @@ ngx_http_mcds_date(ngx_str_t *value)
 
 
 /*
- * evaluates the X-Accel-Expires of a response: seconds, or "@" and a time
- * since the epoch; 0: do not store
+ * Evaluates an X-Accel-Expires of a response: seconds, or "@" and a time since
+ * the epoch; 0: do not store.  Before nginx 1.23, which drops all lines but the
+ * first, a response can have several: the shortest lifetime counts, so that
+ * another part of the application cannot undo the 0 of one.
  */
 
 static void
 ngx_http_mcds_response_accel(ngx_str_t *value, ngx_mcds_response_t *response)
 {
-    ngx_int_t  n;
+    int64_t     accel;
+    ngx_int_t   n;
+    ngx_uint_t  at;
 
     if (value->len == 0) {
         return;
     }
 
-    if (value->data[0] == '@') {
-        n = ngx_atoi(value->data + 1, value->len - 1);
+    at = (value->data[0] == '@');
 
-        if (n != NGX_ERROR) {
-            response->accel = n;
-            response->has_accel = 1;
-        }
+    n = ngx_atoi(value->data + at, value->len - at);
 
+    if (n == NGX_ERROR) {
         return;
     }
 
-    n = ngx_atoi(value->data, value->len);
+    if (at) {
+        accel = n;
 
-    if (n != NGX_ERROR) {
-        response->accel = ngx_mcds_epoch(ngx_time()) + ngx_min(n, 0x7fffffff)
-                          - response->kept;
+    } else {
+        accel = ngx_mcds_epoch(ngx_time()) + ngx_min(n, 0x7fffffff)
+                - response->kept;
+    }
+
+    if (!response->has_accel || accel < response->accel) {
+        response->accel = accel;
         response->has_accel = 1;
     }
 }
