@@ -197,7 +197,6 @@ ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         || ngx_http_mcds_replaced(r, ctx)
         || ngx_http_mcds_route_left(r, ctx)
         || ngx_http_mcds_is_accel(r)
-        || r->expect_trailers
         || r->headers_out.status == NGX_HTTP_NOT_MODIFIED
         || (r->upstream && r->upstream->headers_in.x_accel_limit_rate))
     {
@@ -351,8 +350,19 @@ ngx_http_mcds_own_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         last = in->buf->last_buf || in->buf->last_in_chain;
 
         if (last) {
-            own->complete = (own->expected < 0
-                             || own->length == (size_t) own->expected);
+
+            /*
+             * trailers are not kept, and are only known now: with them, the
+             * client's request goes to the origin itself
+             */
+
+            if (r->headers_out.trailers.part.nelts) {
+                own->taking = 0;
+
+            } else {
+                own->complete = (own->expected < 0
+                                 || own->length == (size_t) own->expected);
+            }
 
             ngx_http_mcds_own_end(ctx);
             return;

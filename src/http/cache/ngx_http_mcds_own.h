@@ -69,7 +69,8 @@ void ngx_http_mcds_own_take(ngx_http_request_t *r,
 
 /*
  * called for the copy of a client's request in the background: keeps more of
- * its response's body for the client's request
+ * its response's body for the client's request, and drops it if the response
+ * turns out to have trailers
  */
 
 void ngx_http_mcds_own_body(ngx_http_request_t *r,
