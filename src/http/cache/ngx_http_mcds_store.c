@@ -61,9 +61,6 @@ static void ngx_http_mcds_store_refused(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_int_t rc);
 static void ngx_http_mcds_store_finish(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
-static ngx_uint_t ngx_http_mcds_store_ended(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_mcds_store_broken(ngx_http_request_t *r,
-    ngx_buf_t *b);
 
 
 ngx_int_t
@@ -873,55 +870,6 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
     storing.replace = ctx->overwrite;
 
     (void) ngx_mcds_page_store(&ctx->waiter, &storing);
-}
-
-
-/*
- * Returns 1 unless the origin's response is truncated.  nginx takes a closed
- * connection for the end of a FastCGI response; without the record that ends
- * the response, the application has died.
- */
-
-static ngx_uint_t
-ngx_http_mcds_store_ended(ngx_http_request_t *r)
-{
-    ngx_http_upstream_t  *u;
-
-    u = r->upstream;
-
-    /*
-     * after X-Accel-Redirect, the response to be stored is not that of the
-     * upstream
-     */
-
-    if (u == NULL
-        || !u->header_sent
-        || u->conf->module.len != 7
-        || ngx_strncmp(u->conf->module.data, "fastcgi", 7) != 0)
-    {
-        return 1;
-    }
-
-    return u->buffering ? u->pipe->upstream_done : (u->length == 0);
-}
-
-
-/*
- * Returns 1 if the upstream has broken off the response being stored: nginx
- * then sends only a flush, and the request continues until its client, or its
- * parent request, has got the data sent before.  Requests that wait for the
- * page must not wait until then.
- */
-
-static ngx_uint_t
-ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
-{
-    ngx_http_upstream_t  *u;
-
-    u = r->upstream;
-
-    return u && u->header_sent && u->cleanup == NULL
-           && b->flush && ngx_buf_special(b);
 }
 
 

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * Stores the body of a response: as it comes or compressed, in one item or in
- * parts.
+ * parts.  Tells whether the response has come to its end.
  */
 
 
@@ -347,4 +347,40 @@ ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store)
         ngx_http_mcds_coding_hooks->free(store->encoder);
         store->encoder = NULL;
     }
+}
+
+
+ngx_uint_t
+ngx_http_mcds_store_ended(ngx_http_request_t *r)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    /*
+     * after X-Accel-Redirect, the response to be stored is not that of the
+     * upstream
+     */
+
+    if (u == NULL
+        || !u->header_sent
+        || u->conf->module.len != 7
+        || ngx_strncmp(u->conf->module.data, "fastcgi", 7) != 0)
+    {
+        return 1;
+    }
+
+    return u->buffering ? u->pipe->upstream_done : (u->length == 0);
+}
+
+
+ngx_uint_t
+ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    return u && u->header_sent && u->cleanup == NULL
+           && b->flush && ngx_buf_special(b);
 }

@@ -86,6 +86,24 @@ ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
 
 
 /*
+ * Returns 1 unless the origin's response is truncated.  nginx takes a closed
+ * connection for the end of a FastCGI response; without the record that ends
+ * the response, the application has died.
+ */
+
+ngx_uint_t ngx_http_mcds_store_ended(ngx_http_request_t *r);
+
+/*
+ * Returns 1 if the upstream has broken off the response being stored: nginx
+ * then sends only a flush, and the request continues until its client, or its
+ * parent request, has got the data sent before.  Requests that wait for the
+ * page must not wait until then.
+ */
+
+ngx_uint_t ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b);
+
+
+/*
  * Returns 1 if a page, which the response to r has confirmed, can be stored
  * again with entry, which has the headers of this response.  A page that is
  * stored compressed cannot be stored again if these headers forbid changes of
