@@ -832,6 +832,12 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
         return;
     }
 
+    if (ngx_http_mcds_store_status_trails(r)) {
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_STATUS);
+        ngx_http_mcds_store_refused(r, ctx, NGX_DECLINED);
+        return;
+    }
+
     rc = ngx_http_mcds_store_data_end(ctx);
 
     if (rc != NGX_OK) {

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds_posted.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_store.h"
@@ -371,6 +372,37 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
     }
 
     return u->buffering ? u->pipe->upstream_done : (u->length == 0);
+}
+
+
+ngx_uint_t
+ngx_http_mcds_store_status_trails(ngx_http_request_t *r)
+{
+    ngx_uint_t            i;
+    ngx_list_part_t      *part;
+    ngx_table_elt_t      *h;
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u == NULL || !u->header_sent) {
+        return 0;
+    }
+
+    /* this list also has the trailers that the location hides */
+
+    for (part = &u->headers_in.trailers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (ngx_http_mcds_header_is(&h[i].key, "grpc-status")) {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
 }
 
 

@@ -94,6 +94,14 @@ ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
 ngx_uint_t ngx_http_mcds_store_ended(ngx_http_request_t *r);
 
 /*
+ * Call this when the response has ended.  Returns 1 if the origin has sent its
+ * status in a trailer, as gRPC does: the page would be without the trailer, and
+ * show an error as a success.
+ */
+
+ngx_uint_t ngx_http_mcds_store_status_trails(ngx_http_request_t *r);
+
+/*
  * Returns 1 if the upstream has broken off the response being stored: nginx
  * then sends only a flush, and the request continues until its client, or its
  * parent request, has got the data sent before.  Requests that wait for the
