@@ -2,8 +2,9 @@
 
 # Copyright (C) mcds authors
 
-# Responses over grpc_pass: one that has its status in a trailer is never
-# stored, as pages have no trailers; one with other trailers is.
+# Responses over grpc_pass: one that has its status in a trailer is not stored,
+# as pages have no trailers, nor is one that is shorter than it says; one with
+# other trailers is.
 
 use warnings;
 use strict;
@@ -100,4 +101,42 @@ my $r = $h->get('/sum');
 is($r->header('X-Cache') . $r->body(), 'HIT freshwhole',
     'and the page is stored');
 
+# what ends before its length, even with its header
+
+for my $case (['none', 99, 0], ['part', 99, 1], ['empty', 0, 0]) {
+    my ($name, $length, $body) = @$case;
+    my $header = [@cc, 'content-length' => $length];
+    my $uri = "/length/$name";
+    my @frames = $body ? (head(200, $header), data('part of it', 1))
+        : head(200, $header, 1);
+
+    $f->set('/', { frames => \@frames });
+    $h->get($uri);
+
+    if ($length == 0) {
+        ok(page_wait($m, $uri), "$uri: stored");
+        is($h->get($uri)->header('X-Cache'), 'HIT fresh', "$uri: a hit");
+        next;
+    }
+
+    ok(wait_for(sub { ($m->get("<>$uri:lock") // '') =~ /^kept/ }),
+        "$uri: over");
+    is($m->get("<>$uri"), undef, "$uri: not stored");
+
+    # behind an old page
+
+    $uri .= '/old';
+    $f->set('/', { frames => [head(200, \@cc), data('old', 1)] });
+    $h->get($uri);
+    page_wait($m, $uri);
+    page_expire($m, $uri, 1000);
+    $f->set('/', { frames => \@frames });
+    $h->get($uri);
+    ok(wait_for(sub { ($m->get("<>$uri:lock") // '') =~ /^kept/ }),
+        "$uri: over");
+    is(page_decode($m->get("<>$uri"))->{body}, 'old', "$uri: stays");
+}
+
+$t->allow(qr/upstream (?:sent|prematurely)/, qr/instead of \d+ is not stored/,
+    qr/page could not/);
 $t->done();

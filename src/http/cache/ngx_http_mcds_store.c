@@ -139,7 +139,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    store->expected = length;
+    store->expected = ngx_http_mcds_store_expected(r, length);
 
     /*
      * a page that is revalidated for each request is not compressed: a long

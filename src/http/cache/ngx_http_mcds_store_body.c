@@ -351,6 +351,39 @@ ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store)
 }
 
 
+off_t
+ngx_http_mcds_store_expected(ngx_http_request_t *r, off_t length)
+{
+    off_t                 n;
+    ngx_str_t            *value;
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    /*
+     * If a stream of HTTP/2 ends with its header, nginx before 1.31.4 takes 0
+     * for the length of the response, whatever Content-Length says.  A response
+     * 204 has no body.  After X-Accel-Redirect, the response to be stored is
+     * not that of the upstream, which has ended.
+     */
+
+    if (length != 0
+        || r->headers_out.status == NGX_HTTP_NO_CONTENT
+        || u == NULL
+        || u->cleanup == NULL
+        || u->headers_in.content_length == NULL)
+    {
+        return length;
+    }
+
+    value = &u->headers_in.content_length->value;
+
+    n = ngx_atoof(value->data, value->len);
+
+    return (n > 0) ? n : length;
+}
+
+
 ngx_uint_t
 ngx_http_mcds_store_ended(ngx_http_request_t *r)
 {

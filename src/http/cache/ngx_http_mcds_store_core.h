@@ -86,6 +86,14 @@ ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
 
 
 /*
+ * Call this when the header of the response has come.  Returns the length that
+ * the response's body must have to be whole: "length", which nginx has set, or
+ * the Content-Length of the origin if nginx has set 0 instead; -1: unknown.
+ */
+
+off_t ngx_http_mcds_store_expected(ngx_http_request_t *r, off_t length);
+
+/*
  * Returns 1 unless the origin's response is truncated.  nginx takes a closed
  * connection for the end of a FastCGI response; without the record that ends
  * the response, the application has died.
