@@ -21,6 +21,8 @@
 
 static ngx_int_t ngx_http_mcds_start_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_task_decide(ngx_http_request_t *r,
+    ngx_http_mcds_task_t *task);
 static ngx_http_mcds_task_t *ngx_http_mcds_task_create(ngx_http_request_t *r);
 static void ngx_http_mcds_task_post_action(ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_park_save(ngx_http_mcds_park_t *park);
@@ -179,11 +181,8 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_decide_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                    rc;
-    ngx_uint_t                   i;
-    ngx_http_mcds_task_t        *task;
-    ngx_http_mcds_feature_t    **feature;
-    ngx_http_mcds_main_conf_t   *mmcf;
+    ngx_int_t              rc;
+    ngx_http_mcds_task_t  *task;
 
     task = ngx_http_mcds_task_enter(r);
 
@@ -194,6 +193,30 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
     if (ngx_http_mcds_is_parked(&task->park)) {
         return NGX_AGAIN;
     }
+
+    rc = ngx_http_mcds_task_decide(r, task);
+
+    /*
+     * the request goes on to the origin: the rules for the response are about
+     * the variables of this location, although the request may have waited for
+     * memcached in another location, or not at all
+     */
+
+    if (rc == NGX_DECLINED && ngx_http_mcds_park_save(&task->park) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_task_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
+{
+    ngx_int_t                    rc;
+    ngx_uint_t                   i;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
 
     mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
     feature = mmcf->features.elts;
@@ -358,8 +381,9 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
 
 /*
  * A request and its subrequests have the same variables.  While one of them
- * waits, others may go through their locations, where "set" and named captures
- * change variables, so the values are saved, unless the request is alone.
+ * waits for memcached or for the origin, others may go through their locations,
+ * where "set" and named captures change variables, so the values are saved,
+ * unless the request is alone.
  */
 
 static ngx_int_t

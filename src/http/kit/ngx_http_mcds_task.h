@@ -43,7 +43,8 @@ struct ngx_http_mcds_park_s {
                                              of this turn of the event loop */
     ngx_http_variable_value_t  *variables; /* with "saved": the values that the
                                               variables of the request had when
-                                              it began to wait */
+                                              it last began to wait, or went on
+                                              to the origin */
 
     unsigned                    saved:1;
     unsigned                    parked:1;
@@ -259,8 +260,8 @@ ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
 
 /*
  * Gives the variables the values back that they had when the request began to
- * wait for the last time, if other requests may have changed them since then;
- * done for each request that continues.
+ * wait for the last time, or went on to the origin since then, if other
+ * requests may have changed them; done for each request that continues.
  */
 
 void ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park);
