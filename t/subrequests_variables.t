@@ -4,7 +4,8 @@
 
 # A request and its subrequests have the same variables.  A part of a page that
 # has waited for memcached goes on with the values that its own location has
-# set, by "set" or by named captures, although other parts have set others.
+# set, by "set" or by named captures, although other parts have set others, and
+# without those that it has not set.
 
 use warnings;
 use strict;
@@ -28,7 +29,7 @@ my $o = $t->origin('o', { headers => ['Content-Type' => 'text/html',
     'Cache-Control' => 'max-age=60'], body => '%u' }, paths => {
         map { ("/page/$_" => { body => $includes->($_),
             headers => ['Content-Type' => 'text/html'] }) }
-        qw/ set named wait bare id private tag /,
+        qw/ set named wait bare id private tag unset /,
     });
 
 my $h = $t->nginx('h', <<'EOT');
@@ -38,6 +39,7 @@ events { }
 http {
     %%HTTP%%
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
+    map $role $right { default none; admin all; }
 
     server {
         listen 127.0.0.1:%%PORT%%;
@@ -78,6 +80,21 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%/in?id=$request_id;
         }
 
+        location /unset/ {
+            mcds_cache on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%/in?role=$role-$right;
+        }
+        location /unset/en/ {
+            mcds_cache on;
+            set        $role admin;
+            proxy_pass http://127.0.0.1:%%PORT_o%%/in?role=$role-$right;
+        }
+        location /unset/alone {
+            mcds_cache on;
+            mirror     /copy;
+            proxy_pass http://127.0.0.1:%%PORT_o%%/in?role=$role-$right;
+        }
+
         location /both/ {
             mcds_cache on;
             mirror     /copy;
@@ -86,6 +103,7 @@ http {
         }
         location /copy {
             set        $side copy;
+            set        $role admin;
             proxy_pass http://127.0.0.1:%%PORT_o%%/in?side=$side;
         }
     }
@@ -119,6 +137,12 @@ is($o->count('/tag/fr/x'), 1, 'and no other');
 
 like($h->get('/page/id')->body(), qr{^(/in\?id=\w+) \1 \1$},
     'one $request_id for all parts');
+
+# a part that comes later has the variable, as without mcds
+
+like($h->get('/page/unset')->body(), qr{^/in\?role=-none /in\?role=admin-all },
+    'a part goes on without a variable that only another part sets');
+is($h->get('/unset/alone')->body(), '/in?role=-none', 'or only a mirror');
 
 is($h->get('/both/x')->body(), '/in?side=main', 'mirror');
 

@@ -426,6 +426,7 @@ ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park)
 {
     ngx_uint_t                  i;
     ngx_http_request_t         *r;
+    ngx_http_variable_t        *v;
     ngx_http_core_main_conf_t  *cmcf;
 
     if (!park->saved) {
@@ -435,15 +436,23 @@ ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park)
     r = park->request;
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
 
-    /*
-     * a variable that had no value keeps the one that another request has got,
-     * as all of them are to have the same $request_id
-     */
+    v = cmcf->variables.elts;
 
     for (i = 0; i < cmcf->variables.nelts; i++) {
 
         if (park->variables[i].valid || park->variables[i].not_found) {
             r->variables[i] = park->variables[i];
+
+        } else if (v[i].flags & NGX_HTTP_VAR_CHANGEABLE) {
+
+            /*
+             * a variable of "set", "map" or the like that had no value may have
+             * got one in the location of another request since then; others,
+             * such as $request_id, are to be the same for all requests
+             */
+
+            r->variables[i].valid = 0;
+            r->variables[i].not_found = 0;
         }
     }
 }
