@@ -16,6 +16,7 @@
 #include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_head.h"
 #include "ngx_http_mcds_invalidate.h"
 #include "ngx_http_mcds_key.h"
@@ -61,6 +62,8 @@ static ngx_int_t ngx_http_mcds_gone_create(ngx_http_request_t *r,
 static void ngx_http_mcds_gone_cleanup(void *data);
 static void ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone);
 static void ngx_http_mcds_invalidate(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+static void ngx_http_mcds_invalidate_all(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_invalidate_own(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
@@ -419,9 +422,7 @@ ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone)
 static void
 ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_http_variable_value_t  *others;
 
     ctx->invalidate = 0;
 
@@ -432,6 +433,26 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     {
         return;
     }
+
+    /*
+     * the condition and the keys have the variables of the unsafe request, not
+     * those that the location of its mirror has set
+     */
+
+    if (ngx_http_mcds_variables_own(r, ctx, &others) == NGX_OK) {
+        ngx_http_mcds_invalidate_all(r, ctx);
+        ngx_http_mcds_variables_others(r, others);
+    }
+}
+
+
+static void
+ngx_http_mcds_invalidate_all(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
 
     if (ctx->asked_key.len) {
         (void) ngx_http_mcds_invalidate_own(r, ctx, ctx->asked_conf,
