@@ -153,7 +153,8 @@ struct ngx_mcds_page_s {
                                           worker's copy of the page, see
                                           ngx_mcds_page_sent() */
     uint64_t               copy_asked; /* time when memcached confirmed this
-                                          worker's copy of the page */
+                                          worker's copy of the page, unless
+                                          copy_unasked is set */
     /*
      * the page's purge counter when memcached was asked about this worker's
      * copy of the page, see ngx_mcds_local.h
@@ -178,6 +179,9 @@ struct ngx_mcds_page_s {
                                           answer this worker */
     unsigned               local:1;    /* mcds_cache_local allows this host to
                                           keep copies of the page */
+    unsigned               copy_unasked:1; /* memcached has not confirmed this
+                                              worker's copy of the page, which
+                                              is from another worker */
     unsigned               named:1;    /* hold.id, the page's id in shared
                                           memory (mcds_zone), is set */
     unsigned               big:1;      /* the last value of the page had at

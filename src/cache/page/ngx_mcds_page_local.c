@@ -117,6 +117,7 @@ ngx_mcds_page_keep_copy(ngx_mcds_page_t *page,
 
     page->copy_asked = ngx_mcds_clock(ngx_current_msec);
     page->copy_purges = purges;
+    page->copy_unasked = 0;
 
     if (page->copy == snapshot) {
         return NGX_DONE;
@@ -171,7 +172,7 @@ ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
     (void) ngx_mcds_page_keep_copy(page, snapshot,
                                    ngx_mcds_local_purges(page->place));
 
-    page->copy_asked = ngx_mcds_clock(ngx_current_msec) - NGX_MCDS_KEPT;
+    page->copy_unasked = 1;
 }
 
 
@@ -190,11 +191,12 @@ ngx_mcds_page_keep_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
      * of the copy starts anew.
      */
 
-    if (now - page->copy_asked >= NGX_MCDS_KEPT) {
+    if (page->copy_unasked || now - page->copy_asked >= NGX_MCDS_KEPT) {
         ngx_mcds_page_put(page, page->copy);
     }
 
     page->copy_asked = now;
+    page->copy_unasked = 0;
 }
 
 
@@ -315,6 +317,7 @@ ngx_mcds_page_known(ngx_mcds_waiter_t *waiter)
     if (waiter->local != NGX_MCDS_LOCAL_TIMED
         || page->copy == NULL
         || (page->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
+        || page->copy_unasked
         || page->copy_purges != ngx_mcds_local_purges(page->place)
         || ngx_mcds_clock(ngx_current_msec) - page->copy_asked
            >= waiter->local_time)
