@@ -30,7 +30,7 @@ static void mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
 static ngx_array_t *mcds_purge_secrets(mcds_t *m, ngx_str_t *key,
     ngx_array_t *secrets);
 static void mcds_purge_key_done(void *data, ngx_uint_t rc, ngx_uint_t found,
-    uint64_t cas);
+    uint64_t cas, ngx_mcds_cut_t *left);
 static void mcds_purge_record(mcds_t *m, json_t *list, char *kind,
     ngx_str_t *name);
 static void mcds_purge_record_done(void *data, ngx_uint_t rc);
@@ -234,7 +234,8 @@ mcds_purge_secrets(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
 
 
 static void
-mcds_purge_key_done(void *data, ngx_uint_t rc, ngx_uint_t found, uint64_t cas)
+mcds_purge_key_done(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas, ngx_mcds_cut_t *left)
 {
     mcds_purged_t *purged = data;
 

@@ -76,7 +76,8 @@ static void more_parts(void *data);
 static ngx_int_t decode(ngx_mcds_decoder_t *decoder, ngx_str_t *in);
 static void replace(void);
 static void purge(ngx_uint_t how);
-static void purged(void *data, ngx_uint_t rc, ngx_uint_t found, uint64_t cas);
+static void purged(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas, ngx_mcds_cut_t *left);
 static void run(void);
 static void answer(one_t *one);
 static void tell(one_t *one, ngx_mcds_result_t *result);
@@ -784,7 +785,8 @@ purge(ngx_uint_t how)
 
 
 static void
-purged(void *data, ngx_uint_t rc, ngx_uint_t what, uint64_t cas)
+purged(void *data, ngx_uint_t rc, ngx_uint_t what,
+    uint64_t cas, ngx_mcds_cut_t *left)
 {
     ended++;
     must(!unsigned_one || what == NGX_MCDS_PURGED_NOTHING);

@@ -15,6 +15,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_body_cut.h"
 #include "ngx_mcds_pace.h"
 #include "ngx_mcds_snapshot.h"
 #include "ngx_mcds_stat_sums.h"
@@ -156,6 +157,10 @@ typedef struct {
                                           long as the waiter */
     uint64_t            cas;           /* CAS of the version of the page that
                                           the request has seen; 0: none */
+    ngx_mcds_cut_t     *left;          /* the parts of the body of this version,
+                                          whose signature is valid; NULL: none,
+                                          or this worker has read them with the
+                                          page */
     ngx_msec_t          backoff;       /* how long no request builds the page
                                           after a failed build, ms; 0: there is
                                           no pause */

@@ -49,6 +49,15 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
 
     if (ngx_mcds_page_is_idle(page)) {
 
+        if (enter->left && enter->left->parts && enter->cas) {
+
+            /* the parts are removed when a new version of the page is stored */
+
+            page->cut = *enter->left;
+            page->cut_cas = enter->cas;
+            page->cut_signed = waiter->secrets;
+        }
+
         if (page->held_until
             && (page->held_cas != enter->cas
                 || page->held_until <= ngx_mcds_clock(ngx_current_msec)))

@@ -50,7 +50,7 @@ static void ngx_mcds_store_put(ngx_mcds_store_t *store);
 static void ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result);
 static ngx_int_t ngx_mcds_store_bar(ngx_mcds_store_t *store);
 static void ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
-    uint64_t cas);
+    uint64_t cas, ngx_mcds_cut_t *left);
 static void ngx_mcds_store_lost(ngx_mcds_store_t *store);
 static ngx_int_t ngx_mcds_store_edit(void *data, ngx_mcds_result_t *now,
     ngx_mcds_request_t *req);
@@ -275,7 +275,7 @@ ngx_mcds_store_bar(ngx_mcds_store_t *store)
 
 static void
 ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
-    uint64_t cas)
+    uint64_t cas, ngx_mcds_cut_t *left)
 {
     ngx_mcds_store_t *store = data;
 

@@ -336,7 +336,7 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
     }
 
     if (purge->handler) {
-        purge->handler(purge->data, rc, purge->found, cas);
+        purge->handler(purge->data, rc, purge->found, cas, &purge->left);
         purge->handler = NULL;
     }
 

@@ -18,6 +18,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include "ngx_mcds_body_cut.h"
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_entry.h"
 
@@ -55,11 +56,13 @@ typedef enum {
  * purge.  rc is also NGX_MCDS_DOWN if the page's own server is ejected, and
  * only its stand-in has done the purge, see ngx_mcds_ejected().  found is the
  * kind of item that was purged, ngx_mcds_purged_e; cas is that of the item
- * which the purge has written.
+ * which the purge has written.  left are the parts of the body of a page that
+ * the purge has only marked: they stay until another version of the page
+ * replaces it; left->parts is 0 if there are none.
  */
 
 typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
-    uint64_t cas);
+    uint64_t cas, ngx_mcds_cut_t *left);
 
 
 /*

@@ -30,6 +30,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
     purge->found = NGX_MCDS_PURGED_NOTHING;
     ngx_memzero(&purge->cut, sizeof(ngx_mcds_cut_t));
+    ngx_memzero(&purge->left, sizeof(ngx_mcds_cut_t));
 
     if (ngx_mcds_entry_read(&entry, result->data, result->len, &purge->key,
                             &why)
@@ -102,6 +103,8 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
             ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
                                 now - NGX_MCDS_SKEW);
+
+            ngx_mcds_body_cut(&entry, &purge->left);
         }
 
         if (purge->secrets) {

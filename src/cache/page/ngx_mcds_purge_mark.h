@@ -57,6 +57,8 @@ typedef struct {
                                           a second and last time */
     ngx_mcds_cut_t        cut;         /* parts of the body of the page that is
                                           deleted */
+    ngx_mcds_cut_t        left;        /* parts of the body of the page that is
+                                          marked as invalidated, and stays */
     ngx_uint_t            found;       /* the kind of item that the purge has
                                           found in memcached,
                                           ngx_mcds_purged_e */
@@ -76,6 +78,7 @@ typedef struct {
  * Sets purge->found.  Returns NULL if a purge mark without a page (tombstone)
  * is to replace the item, or if out of memory.  For a tombstone, purge->cut
  * tells which parts of the page's body to remove; it is zero if out of memory.
+ * For the copy of a page, purge->left tells which parts its body has.
  */
 
 ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,

@@ -173,7 +173,7 @@ ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx)
 ngx_int_t
 ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    uint64_t cas)
+    uint64_t cas, ngx_mcds_cut_t *left)
 {
     ngx_int_t         rc;
     ngx_mcds_enter_t  enter;
@@ -203,6 +203,7 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
 
     enter.lock_age = ccf->cache_lock_age;
     enter.cas = cas;
+    enter.left = left;
     enter.pace = &ccf->cache_pace;
     enter.backoff = ccf->cache_backoff;
     enter.backoff_max = ccf->cache_backoff_max;

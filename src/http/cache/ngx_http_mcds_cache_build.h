@@ -54,14 +54,15 @@ ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
  * Starts a rebuild of the page that the request r has purged; cas is the CAS of
- * the item that the purge has stored in place of the page.  NGX_AGAIN: a reply
- * of memcached is to come; NGX_OK: ctx->outcome says already whether r may
- * build the page; NGX_ERROR: out of memory.
+ * the item that the purge has stored in place of the page, and left the parts
+ * of the body that this item names, or NULL.  NGX_AGAIN: a reply of memcached
+ * is to come; NGX_OK: ctx->outcome says already whether r may build the page;
+ * NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    uint64_t cas);
+    uint64_t cas, ngx_mcds_cut_t *left);
 
 /*
  * Call this after ngx_http_mcds_cache_rebuild(), once ctx->outcome says whether

@@ -71,7 +71,7 @@ static ngx_int_t ngx_http_mcds_invalidate_own(ngx_http_request_t *r,
 static void ngx_http_mcds_invalidate_page(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key, ngx_uint_t how);
 static void ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc,
-    ngx_uint_t found, uint64_t cas);
+    ngx_uint_t found, uint64_t cas, ngx_mcds_cut_t *left);
 static void ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_invalidate_path(ngx_http_request_t *r,
@@ -540,7 +540,7 @@ ngx_http_mcds_invalidate_page(ngx_http_mcds_cache_ctx_t *ctx,
 
 static void
 ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc, ngx_uint_t found,
-    uint64_t cas)
+    uint64_t cas, ngx_mcds_cut_t *left)
 {
     ngx_http_mcds_gone_t *gone = data;
 

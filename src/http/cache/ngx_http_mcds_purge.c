@@ -50,6 +50,9 @@ typedef struct {
                                                 has found in memcached,
                                                 ngx_mcds_purged_e */
     uint64_t                      cas;
+    ngx_mcds_cut_t                left;      /* the parts of the body of the
+                                                purged page, which stay until
+                                                the page is rebuilt */
     ngx_uint_t                    rc;        /* result code of the purge,
                                                 ngx_mcds_rc_e */
 } ngx_http_mcds_purged_t;
@@ -88,7 +91,7 @@ static void ngx_http_mcds_purging_start(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_purging_record(ngx_http_request_t *r,
     ngx_mcds_pool_t *pool, ngx_http_mcds_purged_t *purged);
 static void ngx_http_mcds_purging_key(void *data, ngx_uint_t rc,
-    ngx_uint_t found, uint64_t cas);
+    ngx_uint_t found, uint64_t cas, ngx_mcds_cut_t *left);
 static void ngx_http_mcds_purging_tag(void *data, ngx_uint_t rc);
 static void ngx_http_mcds_purging_done(ngx_http_mcds_purging_t *purging,
     ngx_uint_t rc);
@@ -340,11 +343,14 @@ ngx_http_mcds_purge_rebuild(ngx_http_request_t *r,
 {
     void                      **loc_conf;
     ngx_int_t                   rc;
+    ngx_array_t                *secrets;
+    ngx_mcds_cut_t             *left;
     ngx_http_handler_pt         handler;
     ngx_http_core_loc_conf_t   *clcf;
 
     loc_conf = r->loc_conf;
     handler = r->content_handler;
+    secrets = ccf->secrets;
 
     r->loc_conf = ccf->get_conf;
 
@@ -355,10 +361,14 @@ ngx_http_mcds_purge_rebuild(ngx_http_request_t *r,
         r->content_handler = clcf->handler;
     }
 
+    /* the purge has checked the page with the keys of its own location */
+
+    left = (ccf->secrets == secrets) ? &ctx->purging->purged[0].left : NULL;
+
     rc = (ctx->state == NGX_HTTP_MCDS_STATE_WAIT)
          ? NGX_OK
          : ngx_http_mcds_cache_rebuild(r, ctx, ccf,
-                                       ctx->purging->purged[0].cas);
+                                       ctx->purging->purged[0].cas, left);
 
     if (rc == NGX_OK && !ngx_http_mcds_cache_rebuild_detach(r, ctx)) {
         rc = NGX_DECLINED;
@@ -474,12 +484,13 @@ ngx_http_mcds_purging_record(ngx_http_request_t *r, ngx_mcds_pool_t *pool,
 
 static void
 ngx_http_mcds_purging_key(void *data, ngx_uint_t rc, ngx_uint_t found,
-    uint64_t cas)
+    uint64_t cas, ngx_mcds_cut_t *left)
 {
     ngx_http_mcds_purged_t *purged = data;
 
     purged->found = found;
     purged->cas = cas;
+    purged->left = *left;
     purged->rc = rc;
 
     ngx_http_mcds_purging_done(purged->purging, rc);

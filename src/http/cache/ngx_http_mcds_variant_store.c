@@ -142,7 +142,7 @@ static ngx_uint_t ngx_http_mcds_put_drops(ngx_http_mcds_put_t *put,
     u_char *hash);
 static void ngx_http_mcds_put_retire(ngx_http_mcds_put_t *put);
 static void ngx_http_mcds_put_retired(void *data, ngx_uint_t rc,
-    ngx_uint_t found, uint64_t cas);
+    ngx_uint_t found, uint64_t cas, ngx_mcds_cut_t *left);
 static ngx_int_t ngx_http_mcds_put_key(ngx_http_mcds_put_t *put, u_char *hash,
     ngx_str_t *key);
 static ngx_mcds_value_t *ngx_http_mcds_put_value(ngx_http_mcds_put_t *put,
@@ -673,7 +673,7 @@ ngx_http_mcds_put_retire(ngx_http_mcds_put_t *put)
 
 static void
 ngx_http_mcds_put_retired(void *data, ngx_uint_t rc, ngx_uint_t found,
-    uint64_t cas)
+    uint64_t cas, ngx_mcds_cut_t *left)
 {
     /*
      * does nothing: if memcached has not set the new expiry of a dropped
