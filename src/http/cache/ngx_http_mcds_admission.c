@@ -10,6 +10,7 @@
 #include <math.h>
 #include "ngx_http_mcds_name.h"
 #include "ngx_http_mcds_param_type.h"
+#include "ngx_http_mcds_variables.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_admission.h"
 
@@ -110,7 +111,7 @@ ngx_http_mcds_admission_allowed(ngx_http_request_t *r,
         return 1;
     }
 
-    if (ngx_http_mcds_variables_own(r, ctx, &others) != NGX_OK) {
+    if (ngx_http_mcds_variables_own(&ctx->task->park, &others) != NGX_OK) {
         return 0;
     }
 
@@ -119,7 +120,7 @@ ngx_http_mcds_admission_allowed(ngx_http_request_t *r,
                   || ngx_http_test_predicates(r, ctx->asker->no_cache)
                      == NGX_OK);
 
-    ngx_http_mcds_variables_others(r, others);
+    ngx_http_mcds_variables_set(r, others);
 
     return allowed;
 }
@@ -380,61 +381,4 @@ ngx_http_mcds_admission_merge_conf(ngx_http_mcds_cache_conf_t *prev,
 
     ngx_conf_merge_msec_value(conf->cache_local_time, prev->cache_local_time,
                               NGX_HTTP_MCDS_TIMED);
-}
-
-
-ngx_http_variable_value_t *
-ngx_http_mcds_variables_copy(ngx_http_request_t *r)
-{
-    size_t                      size;
-    ngx_http_core_main_conf_t  *cmcf;
-    ngx_http_variable_value_t  *copy;
-
-    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
-
-    size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
-
-    copy = ngx_palloc(r->pool, size);
-
-    if (copy) {
-        ngx_memcpy(copy, r->variables, size);
-    }
-
-    return copy;
-}
-
-
-ngx_int_t
-ngx_http_mcds_variables_own(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_variable_value_t **others)
-{
-    *others = NULL;
-
-    if (!ctx->task->park.saved) {
-        return NGX_OK;
-    }
-
-    *others = ngx_http_mcds_variables_copy(r);
-    if (*others == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_http_mcds_park_restore(&ctx->task->park);
-
-    return NGX_OK;
-}
-
-
-void
-ngx_http_mcds_variables_others(ngx_http_request_t *r,
-    ngx_http_variable_value_t *others)
-{
-    ngx_http_core_main_conf_t  *cmcf;
-
-    if (others) {
-        cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
-
-        ngx_memcpy(r->variables, others,
-                   cmcf->variables.nelts * sizeof(ngx_http_variable_value_t));
-    }
 }

@@ -115,25 +115,4 @@ void ngx_http_mcds_admission_merge_conf(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf);
 
 
-/*
- * Returns a copy of the values of all variables, by which
- * ngx_http_mcds_variables_others() sets them back; NULL: out of memory.
- */
-
-ngx_http_variable_value_t *ngx_http_mcds_variables_copy(ngx_http_request_t *r);
-
-
-/*
- * A request and its subrequests have the same variables.  Between these two
- * calls the variables have the values that the request's own location has set,
- * although others may have set them while the origin made the response.
- * *others is set to what the second call needs.  NGX_ERROR: out of memory.
- */
-
-ngx_int_t ngx_http_mcds_variables_own(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_variable_value_t **others);
-void ngx_http_mcds_variables_others(ngx_http_request_t *r,
-    ngx_http_variable_value_t *others);
-
-
 #endif /* _NGX_HTTP_MCDS_ADMISSION_H_INCLUDED_ */

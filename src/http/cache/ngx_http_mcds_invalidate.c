@@ -15,8 +15,8 @@
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_param_type.h"
+#include "ngx_http_mcds_variables.h"
 #include "ngx_http_mcds_cache.h"
-#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_head.h"
 #include "ngx_http_mcds_invalidate.h"
 #include "ngx_http_mcds_key.h"
@@ -439,9 +439,9 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
      * those that the location of its mirror has set
      */
 
-    if (ngx_http_mcds_variables_own(r, ctx, &others) == NGX_OK) {
+    if (ngx_http_mcds_variables_own(&ctx->task->park, &others) == NGX_OK) {
         ngx_http_mcds_invalidate_all(r, ctx);
-        ngx_http_mcds_variables_others(r, others);
+        ngx_http_mcds_variables_set(r, others);
     }
 }
 

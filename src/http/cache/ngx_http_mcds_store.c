@@ -13,6 +13,7 @@
 #include "ngx_mcds_sign.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_nginx.h"
+#include "ngx_http_mcds_variables.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_coding.h"
@@ -590,7 +591,7 @@ ngx_http_mcds_store_ruled(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     allowed = ngx_http_mcds_admission_allowed(r, ctx, ctx->conf);
 
-    ngx_http_mcds_variables_others(r, vv);
+    ngx_http_mcds_variables_set(r, vv);
 
     return !allowed;
 }

@@ -10,8 +10,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_variables.h"
 #include "ngx_http_mcds_cache.h"
-#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_tags.h"
 
 
@@ -240,7 +240,7 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return rc;
     }
 
-    if (ngx_http_mcds_variables_own(r, ctx, &others) != NGX_OK) {
+    if (ngx_http_mcds_variables_own(&ctx->task->park, &others) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -254,7 +254,7 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         }
     }
 
-    ngx_http_mcds_variables_others(r, others);
+    ngx_http_mcds_variables_set(r, others);
 
     if (rc != NGX_OK) {
         return rc;

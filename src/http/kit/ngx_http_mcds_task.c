@@ -9,6 +9,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_nginx.h"
+#include "ngx_http_mcds_variables.h"
 
 
 /*
@@ -25,7 +26,6 @@ static ngx_int_t ngx_http_mcds_task_decide(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 static ngx_http_mcds_task_t *ngx_http_mcds_task_create(ngx_http_request_t *r);
 static void ngx_http_mcds_task_post_action(ngx_http_mcds_task_t *task);
-static ngx_int_t ngx_http_mcds_park_save(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_park_writer(ngx_http_request_t *r);
 static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_resume(ngx_http_mcds_park_t *park);
@@ -202,7 +202,9 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
      * memcached in another location, or not at all
      */
 
-    if (rc == NGX_DECLINED && ngx_http_mcds_park_save(&task->park) != NGX_OK) {
+    if (rc == NGX_DECLINED
+        && ngx_http_mcds_variables_save(&task->park) != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -349,7 +351,7 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
 
     r = park->request;
 
-    if (ngx_http_mcds_park_save(park) != NGX_OK) {
+    if (ngx_http_mcds_variables_save(park) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -376,85 +378,6 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
     park->post_action = r->post_action;
 
     return NGX_AGAIN;
-}
-
-
-/*
- * A request and its subrequests have the same variables.  While one of them
- * waits for memcached or for the origin, others may go through their locations,
- * where "set" and named captures change variables, so the values are saved,
- * unless the request is alone.
- */
-
-static ngx_int_t
-ngx_http_mcds_park_save(ngx_http_mcds_park_t *park)
-{
-    size_t                      size;
-    ngx_http_request_t         *r;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    r = park->request;
-
-    park->saved = 0;
-
-    if (r == r->main && r->count == 1) {
-        return NGX_OK;
-    }
-
-    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
-
-    size = cmcf->variables.nelts * sizeof(ngx_http_variable_value_t);
-
-    if (park->variables == NULL) {
-        park->variables = ngx_palloc(r->pool, size);
-
-        if (park->variables == NULL) {
-            return NGX_ERROR;
-        }
-    }
-
-    ngx_memcpy(park->variables, r->variables, size);
-
-    park->saved = 1;
-
-    return NGX_OK;
-}
-
-
-void
-ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park)
-{
-    ngx_uint_t                  i;
-    ngx_http_request_t         *r;
-    ngx_http_variable_t        *v;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    if (!park->saved) {
-        return;
-    }
-
-    r = park->request;
-    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
-
-    v = cmcf->variables.elts;
-
-    for (i = 0; i < cmcf->variables.nelts; i++) {
-
-        if (park->variables[i].valid || park->variables[i].not_found) {
-            r->variables[i] = park->variables[i];
-
-        } else if (v[i].flags & NGX_HTTP_VAR_CHANGEABLE) {
-
-            /*
-             * a variable of "set", "map" or the like that had no value may have
-             * got one in the location of another request since then; others,
-             * such as $request_id, are to be the same for all requests
-             */
-
-            r->variables[i].valid = 0;
-            r->variables[i].not_found = 0;
-        }
-    }
 }
 
 
@@ -541,7 +464,7 @@ ngx_http_mcds_resume(ngx_http_mcds_park_t *park)
     ngx_http_request_t  *r;
 
     ngx_http_mcds_park_cancel(park);
-    ngx_http_mcds_park_restore(park);
+    ngx_http_mcds_variables_restore(park);
 
     r = park->request;
     c = r->connection;

@@ -259,16 +259,6 @@ ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
 
 
 /*
- * Gives the variables the values back that they had when the request began to
- * wait for the last time, or went on to the origin since then, if other
- * requests may have changed them; those that had none have none again, unless
- * nginx keeps one value for all.  Done for each request that continues.
- */
-
-void ngx_http_mcds_park_restore(ngx_http_mcds_park_t *park);
-
-
-/*
  * Continues a request that waits: park->handler is called at the end of this
  * turn of the event loop, and may let the request wait again.  The function may
  * be called before ngx_http_mcds_park().
