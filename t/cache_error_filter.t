@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry qw/ :DEFAULT key /;
+use Test::Mcds::Herd;
 
 my $module = 'ngx_http_image_filter_module.so';
 my $t = Test::Mcds->new()->needs($module);
@@ -74,17 +75,7 @@ my %want = (large => qr/^200 GIF/, none => qr/^200 GIF/, text => qr/^200 busy/,
 for my $where (sort keys %want) {
     my $uri = "/$where/image";
 
-    $o->hold_path($uri);
-    my $first = start_get($h->port(), $uri);
-    $o->wait_requests(1, $uri);
-    my @wait = map { start_get($h->port(), $uri) } 1 .. 3;
-
-    # they wait when the worker has answered what came later
-
-    is($h->get('/ok')->body(), 'ok', "$uri: three wait");
-    $o->release($uri);
-
-    for my $r (map { finish($_) } $first, @wait) {
+    for my $r (herd($h, $o, $uri, '/ok' => 'ok')) {
         like($r->status() . ' ' . $r->body(), $want{$where}, $uri);
     }
 

@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry qw/ :DEFAULT key /;
+use Test::Mcds::Herd;
 
 my $t = Test::Mcds->new();
 
@@ -76,17 +77,7 @@ my %want = (follow => '200 there', own => '200 here', 503 => '503 here',
 for my $where (sort keys %want) {
     my $uri = "/$where/page";
 
-    $o->hold_path($uri);
-    my $first = start_get($h->port(), $uri);
-    $o->wait_requests(1, $uri);
-    my @wait = map { start_get($h->port(), $uri) } 1 .. 3;
-
-    # they wait when the worker has answered what came later
-
-    is($h->get('/ok')->body(), 'ok', "$uri: three wait");
-    $o->release($uri);
-
-    for my $r (map { finish($_) } $first, @wait) {
+    for my $r (herd($h, $o, $uri, '/ok' => 'ok')) {
         is($r->status() . ' ' . $r->body(), $want{$where}, "$uri: followed");
     }
 

@@ -13,6 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Herd;
 
 my $t = Test::Mcds->new();
 
@@ -65,17 +66,7 @@ for (['/200/', '200 spa'], ['/its/', '200 spa'], ['/404/', '404 spa'],
 {
     my ($uri, $want) = @$_;
 
-    $o->hold_path($uri);
-    my $first = start_get($h->port(), $uri);
-    $o->wait_requests(1, $uri);
-    my @wait = map { start_get($h->port(), $uri) } 1 .. 3;
-
-    # they wait when the worker has answered what came later
-
-    is($h->get('/spa')->body(), 'spa', "$uri: three wait");
-    $o->release($uri);
-
-    for my $r (map { finish($_) } $first, @wait) {
+    for my $r (herd($h, $o, $uri, '/spa' => 'spa')) {
         like($r->status() . ' ' . $r->body(), qr/^$want/, "$uri: $want");
     }
 }
